@@ -104,7 +104,7 @@ def _wait_for(address: str) -> None:
 def tab(browser: Browser, access: str) -> Iterator[tuple[BrowserContext, Page]]:
     """Yield a new tab that has the key."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
-    context.add_init_script(f"sessionStorage.setItem('memkit.access', {access!r})")
+    context.add_init_script(f"localStorage.setItem('memkit.access', {access!r})")
     context.add_init_script(WATCH)
     try:
         yield context, context.new_page()

@@ -30,13 +30,13 @@ class InterfaceMemory(Memory):
 
     def session_list(
         self, *, since: str = "", until: str = "", branch: str = "", file: str = "", limit: int = 50,
-        after: str = "",
+        after: str = "", all_projects: bool = False,
     ) -> SessionPage:  # fmt: skip
         """Return a page of `sessions`. With `until`, a session has only its days in the period."""
         from memkit.browse.history import SessionFilters, list_sessions
 
         filters = SessionFilters(since, branch, file, until)
-        return list_sessions(self._timeline, filters, limit, after)
+        return list_sessions(self._timelines(all_projects), filters, limit, after)
 
     def calendar(self, year: int) -> Calendar:
         """Return how much each day of a year holds."""

@@ -243,17 +243,20 @@ class Memory:
         `since` is an ISO day. `file` is the path of a file that a session read or edited.
         """
         from memkit.browse.history import SessionFilters, past_sessions
+
+        timelines = self._timelines(all_projects)
+        return past_sessions(timelines, SessionFilters(since, branch, file, agent=agent))
+
+    def _timelines(self, all_projects: bool) -> list[Timeline]:
+        from memkit.capture.project_list import projects_with_memory
         from memkit.timeline.tree import open_timeline
 
-        projects = [self.project]
-        if all_projects:
-            from memkit.capture.project_list import projects_with_memory
-
-            if not self.other_projects:
-                raise OtherProjectsError("this memory may not read other projects")
-            projects = projects_with_memory(self.home, projects)
-        timelines = [open_timeline(one, self.home, self.announce) for one in projects]
-        return past_sessions(timelines, SessionFilters(since, branch, file, agent=agent))
+        if not all_projects:
+            return [self._timeline]
+        if not self.other_projects:
+            raise OtherProjectsError("this memory may not read other projects")
+        projects = projects_with_memory(self.home, [self.project])
+        return [open_timeline(one, self.home, self.announce) for one in projects]
 
     def session(self, name: str, *, limit: int = 50, offset: int | None = None) -> SessionView:
         """Return a session with its summaries and turns, their parts, files, and marks.

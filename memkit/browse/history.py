@@ -219,7 +219,9 @@ class SessionPage(TypedDict):
     next: str | None
 
 
-def list_sessions(timeline: Timeline, filters: SessionFilters, limit: int, after: str) -> SessionPage:
+def list_sessions(
+    timelines: Sequence[Timeline], filters: SessionFilters, limit: int, after: str
+) -> SessionPage:
     """Return at most `limit` sessions, the last active first, and `next`: `after` of the next page, or None.
 
     `notes` has at most the newest `MOST_NOTES` of the page. Raise `MemkitError` if `after` is none.
@@ -227,24 +229,24 @@ def list_sessions(timeline: Timeline, filters: SessionFilters, limit: int, after
     begin = tuple(after.split(_SEPARATOR, 2)) if after else ()
     if begin and (len(begin) != 3 or day_of(begin[0]) is None):
         raise MemkitError("`after` is the `next` of the page before")
-    found = past_sessions([timeline], filters, begin[0][:10] if begin else "")
+    found = past_sessions(timelines, filters, begin[0][:10] if begin else "")
     if begin:
         found = dropwhile(lambda one: activity(one) >= begin, found)
     page = list(islice(found, limit + 1))
     is_last = len(page) <= limit
     since = filters.since if is_last else page[limit - 1].ends
-    has_notes = not (filters.branch or filters.file)
+    until = begin[0] if begin else f"{filters.until or _LAST_DAY}~"
+    noted = () if filters.branch or filters.file else timelines
+    notes = [note for one in noted for note in _notes(one, since, until)]
     return {
         "sessions": page[:limit],
-        "notes": _notes(timeline, since, begin[0] if begin else f"{filters.until or _LAST_DAY}~")
-        if has_notes
-        else [],
+        "notes": sorted(notes, key=lambda one: one["time"], reverse=True)[:MOST_NOTES],
         "next": None if is_last else _SEPARATOR.join(activity(page[limit - 1])),
     }
 
 
 def _notes(timeline: Timeline, since: str, until: str) -> list[TimedLine]:
-    """Return the notes from one local time (included) to another, newest first. A day is its first minute."""
+    """Return the notes from one local time (included) to another. A day is its first minute."""
     found: list[TimedLine] = []
     for name in reversed(timeline.names):
         if name[:10] < since[:10] or len(found) >= MOST_NOTES:
@@ -254,4 +256,4 @@ def _notes(timeline: Timeline, since: str, until: str) -> list[TimedLine]:
                 time = f"{name[:10]} {note.begins}".strip()
                 if since <= time < until:
                     found.append({"time": time, "text": note.title, "id": note.id})
-    return sorted(found, key=lambda one: one["time"], reverse=True)[:MOST_NOTES]
+    return found

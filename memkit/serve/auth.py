@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Depends, HTTPException, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.datastructures import Headers
 
 from memkit.errors import MemkitError
+from memkit.interface import InterfaceMemory as Memory
 from memkit.serve import link
 from memkit.serve.answers import Answer, problem
 from memkit.serve.guard import HEADERS, KEY_ID
@@ -19,11 +20,16 @@ from memkit.serve.kept import KeptAnswers
 from memkit.serve.keys import ApiKey, Keys
 from memkit.serve.limits import Question, RateLimits
 from memkit.serve.link import Link
+from memkit.serve.projects import memory_of
+from memkit.serve.shapes import OneProject
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 logger = logging.getLogger(__name__)
+
+OF_OTHERS = {"project", "all_projects"}
+"""The parameters that ask about other projects."""
 
 _bearer = HTTPBearer(auto_error=False, description="A key from `memkit serve key`.")
 
@@ -88,10 +94,11 @@ def secret_of(request: Request) -> str:
     return request.headers["authorization"].partition(" ")[2].strip()
 
 
+Given = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+
+
 def _for(role: str, *, or_page: bool = False, keeps: bool = False) -> Callable[..., Awaitable[Ask]]:
-    async def authorized(
-        request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
-    ) -> Ask:
+    async def authorized(request: Request, given: Given) -> Ask:
         state = request.app.state
         key = state.auth.find_key(given.credentials) if given is not None else None
         if key is None:
@@ -103,14 +110,35 @@ def _for(role: str, *, or_page: bool = False, keeps: bool = False) -> Callable[.
         request.scope[HEADERS] = state.rates.count(key.id)
         if not key.may(role) and not (or_page and key.id == link.KEY_ID):
             raise HTTPException(403, f"this needs a key with the role {role}; this one has {key.role}")
-        kept_as = request.scope if keeps else None
+        # What a key may read of other projects is its own, and their files may change unseen.
+        kept_as = None if OF_OTHERS & request.query_params.keys() or not keeps else request.scope
         return partial(state.threads.ask, key=key.id, is_change=role != "read", kept_as=kept_as)
 
     return authorized
 
 
-Reading = Annotated[Ask, Depends(_for("read"))]
-ReadingTimeline = Annotated[Ask, Depends(_for("read", keeps=True))]
+def _reading(*, keeps: bool = False) -> Callable[..., Awaitable[Ask]]:
+    read = _for("read", keeps=keeps)
+
+    async def authorized(request: Request, given: Given, project: OneProject = "") -> Ask:
+        ask, is_page = await read(request, given), request.scope[KEY_ID] == link.KEY_ID
+
+        async def ask_project(question: Question) -> Response:
+            def about(memory: Memory) -> Any:
+                # A person opened the page from a terminal, which may read every project.
+                memory.other_projects = memory.other_projects or is_page
+                return question(memory_of(memory, project) if project else memory)
+
+            return await ask(about)
+
+        return ask_project
+
+    return authorized
+
+
+Listening = Annotated[Ask, Depends(_for("read"))]
+Reading = Annotated[Ask, Depends(_reading())]
+ReadingTimeline = Annotated[Ask, Depends(_reading(keeps=True))]
 """For an answer that depends on the files of the timeline alone."""
 
 Writing = Annotated[Ask, Depends(_for("write"))]

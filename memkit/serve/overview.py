@@ -8,9 +8,12 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from memkit.errors import NotFoundError
+from memkit.hook.tally import full_tally
+from memkit.interface import InterfaceMemory as Memory
 from memkit.serve.answers import moment, returns
-from memkit.serve.auth import Administering, AdministeringOrPage, Reading, secret_of
-from memkit.serve.shapes import JobName
+from memkit.serve.auth import Administering, AdministeringOrPage, Listening, Reading, secret_of
+from memkit.serve.projects import by_name
+from memkit.serve.shapes import FindingCode, JobName
 from memkit.service.jobs import JobView
 from memkit.stats import MemoryOverview
 from memkit.topics.graph import Graph
@@ -30,6 +33,59 @@ async def get_overview(ask: AdministeringOrPage) -> Response:
     return await ask(lambda memory: memory.overview())
 
 
+class ListedProject(TypedDict):
+    """A project with a memory. `last` is its latest day, or ""; `served` is the one of this server."""
+
+    name: str
+    root: str
+    last: str
+    served: bool
+
+
+class Projects(TypedDict):
+    """All projects, the last active first."""
+
+    projects: list[ListedProject]
+
+
+@router.get("/projects", responses=returns(Projects))
+async def list_projects(ask: AdministeringOrPage) -> Response:
+    """Return the projects of this machine. Their names are the values of the parameter `project`."""
+
+    def read(memory: Memory) -> Projects:
+        found: list[ListedProject] = []
+        for name, one in by_name(memory).items():
+            last, is_served = full_tally(memory.home, one).day, one == memory.project
+            found.append({"name": name, "root": one.root, "last": last, "served": is_served})
+        shown = [one for one in found if one["last"] or one["served"]]
+        return {"projects": sorted(shown, key=lambda one: one["last"], reverse=True)}
+
+    return await ask(read)
+
+
+class Fixed(TypedDict):
+    """What fixing a finding did, or why it failed."""
+
+    message: str
+    failed: bool
+
+
+@router.post("/fix", responses=returns(Fixed, 400, 404, 413))
+async def fix_finding(body: FindingCode, ask: AdministeringOrPage) -> Response:
+    """Fix the findings with this code, as far as `memkit doctor --fix` does."""
+
+    def run(memory: Memory) -> Fixed:
+        from memkit.doctor import Finding, open_subject
+        from memkit.doctor.checks import apply_fixes
+
+        subject, found = open_subject(memory.home, memory.project), Finding(body.code, "note", "", "")
+        for done in apply_fixes(subject, [found]):
+            return {"message": done.message, "failed": done.failed}
+        raise NotFoundError("nothing fixes such a finding; its own text says what to do")
+
+    return await ask(run)
+
+
 @router.get("/graph", responses=returns(Graph, 404, 409))
 async def get_graph(
     ask: Reading,
@@ -46,7 +102,7 @@ _EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream
 
 
 @router.get("/live", response_class=StreamingResponse, responses=_EVENTS)
-async def listen(request: Request, ask: Reading) -> Response:
+async def listen(request: Request, ask: Listening) -> Response:
     """Send changes as server-sent events until the server ends.
 
     `event: changed` has as `data` the `days`, and in `entries` the new turns and notes, of

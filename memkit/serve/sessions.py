@@ -13,7 +13,7 @@ from memkit.errors import MemkitError
 from memkit.interface import InterfaceMemory as Memory
 from memkit.serve.answers import returns
 from memkit.serve.auth import Reading, ReadingTimeline
-from memkit.serve.shapes import Cursor, Day, File, Filter, Id, Rows, day_named
+from memkit.serve.shapes import AllProjects, Cursor, Day, File, Filter, Id, Rows, day_named
 
 router = APIRouter(tags=["sessions"])
 
@@ -30,6 +30,7 @@ async def list_sessions(
     file: File = "",
     limit: Rows = 50,
     after: Cursor = "",
+    all_projects: AllProjects = False,
 ) -> Response:
     """Return the sessions, the last active first; with `day` or `until`, what they did in that period."""
     if day and (since or until):
@@ -38,8 +39,9 @@ async def list_sessions(
     def read(memory: Memory) -> SessionPage:
         first, last = day_named(day or since), day_named(day or until)
         return memory.session_list(
-            since=str(first or ""), until=str(last or ""), branch=branch, file=file, limit=limit, after=after
-        )
+            since=str(first or ""), until=str(last or ""), branch=branch, file=file, limit=limit, after=after,
+            all_projects=all_projects,
+        )  # fmt: skip
 
     return await ask(read)
 

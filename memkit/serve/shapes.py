@@ -52,6 +52,9 @@ File = Annotated[str, Query(max_length=1000, description="The file being edited,
 AllProjects = Annotated[
     bool, Query(description="Search all projects, where the setting recall.other_projects allows it")
 ]
+OneProject = Annotated[
+    str, Query(max_length=300, description="Another project's name, where recall.other_projects allows it")
+]
 HybridMode = Annotated[
     Literal["context", "rrf", "weighted"], Query(description="The way to combine words and vectors")
 ]
@@ -121,6 +124,12 @@ class Token(_Body):
     """The token of the link to the page."""
 
     token: str = Field(min_length=1, max_length=200)
+
+
+class FindingCode(_Body):
+    """The code of a finding of `memkit doctor`."""
+
+    code: str = Field(min_length=1, max_length=60)
 
 
 class Health(Struct, frozen=True):

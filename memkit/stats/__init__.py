@@ -7,10 +7,11 @@ import logging
 import os
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import date
 from typing import Any, NamedTuple, TypedDict
+from urllib.parse import urlsplit
 
 import memkit
 from memkit.archive.archive import Archive
@@ -22,6 +23,7 @@ from memkit.llm.ledger import Call, Ledger, Total, total, totals
 from memkit.paths import Home
 from memkit.projects.project import Project
 from memkit.search.usage import RecallUsage, usage
+from memkit.settings import LOCAL_PROVIDERS, is_server
 from memkit.settings.load import Settings
 from memkit.text import midnight
 from memkit.timeline.summary import Numbers
@@ -94,6 +96,8 @@ class Cost(TypedDict):
 class MemoryOverview(TypedDict):
     """Sizes, the last turn, costs, and health.
 
+    `captured` is when a hook last ran in the project, in seconds since the epoch. `sends` are the providers
+    of vectors and the servers of the index that the settings name: what they get is not in the costs.
     `waiting` counts the events that are not captured yet, `failed` those that could not be.
     """
 
@@ -106,6 +110,8 @@ class MemoryOverview(TypedDict):
     bytes: Sizes
     index: IndexState
     last_turn: LastTurn | None
+    captured: float | None
+    sends: list[str]
     waiting: int
     failed: int
     cost: Cost
@@ -121,6 +127,7 @@ def overview(
     those of the whole memory home. The checks of health are those that the service runs every hour. Raise
     `MemkitError`.
     """
+    from memkit.doctor.capture import last_events
     from memkit.doctor.checks import CHECKS, examine  # imports numpy
 
     counted = full_tally(home, timeline.project)
@@ -145,11 +152,21 @@ def overview(
         },
         "index": {"in_step": index["in_step"], "missing": index["missing"], "model": index["model"]},
         "last_turn": _last_turn(timeline),
+        "captured": last_events(home).get(timeline.project.root),
+        "sends": list(_sends(settings)),
         "waiting": len(spool.waiting(home)),
         "failed": len(spool.failed(home)),
         "cost": _cost(Ledger(home).calls(), settings.summarize.daily_tokens),
         "health": list(examine(open_subject(home, timeline.project), hourly)),
     }
+
+
+def _sends(settings: Settings) -> Iterator[str]:
+    embedding, uri = settings.embedding, settings.index.uri
+    if embedding.provider not in (*LOCAL_PROVIDERS, "none"):
+        yield urlsplit(embedding.base_url).hostname or embedding.provider
+    if is_server(uri):
+        yield urlsplit(uri).hostname or uri
 
 
 def _last_turn(timeline: Timeline) -> LastTurn | None:

@@ -1,5 +1,6 @@
 // Requests to the server, with the key that the one-time token in the address was exchanged for.
 import { useEffect, useRef, useState } from "preact/hooks";
+import { ALL, scope, setServed } from "./router";
 
 export interface Project {
   name: string;
@@ -23,36 +24,76 @@ export class ApiError extends Error {
   }
 }
 
+// In the storage of this origin, which has the port in it: all tabs share the key, no other server is sent it as
+// it would be sent a cookie, and it opens nothing once its server has ended.
 const STORED = "memkit.access";
+const WANTED = "memkit.wanted";
+const WANTED_MS = 600_000;
 
 let access: Access | null = null;
-const lockedListeners = new Set<() => void>();
+const accessListeners = new Set<(project: Project | null) => void>();
 
-/** Call a function when the server no longer accepts the key. Return a function that ends that. */
-export function onLocked(listener: () => void): () => void {
-  lockedListeners.add(listener);
-  return () => lockedListeners.delete(listener);
+/** Call a function when the server no longer accepts the key, or there is a new one. Return one that ends that. */
+export function onAccess(listener: (project: Project | null) => void): () => void {
+  accessListeners.add(listener);
+  return () => accessListeners.delete(listener);
 }
 
-/** Exchange the token in the address for a key, or take the one of this tab. Return null if there is none. */
+/** Exchange the token in the address for a key, or take the one of this browser. Return null if there is none. */
 export async function open(): Promise<Project | null> {
   const token = new URLSearchParams(location.hash.slice(1)).get("token");
   if (token) {
     // First of all, so that it is in no history, bookmark, or picture of the screen.
     history.replaceState(null, "", `${location.pathname}#/`);
-    access = await send<Access>("page/key", { method: "POST", body: { token } });
-    sessionStorage.setItem(STORED, JSON.stringify(access));
+    const made = await send<Access>("page/key", { method: "POST", body: { token } });
+    const wanted = stored<{ address: string; time: number }>(WANTED);
+    store(WANTED, null);
+    if (wanted?.address.startsWith("#/") && Date.now() - wanted.time < WANTED_MS) history.replaceState(null, "", wanted.address);
+    store(STORED, made);
+    access = made;
   } else {
-    access = stored();
+    access = stored<Access>(STORED);
+    if (!access) lock();
   }
+  return present();
+}
+
+function present(): Project | null {
+  if (access?.project) setServed(access.project.name);
   return access && access.project;
 }
 
-function stored(): Access | null {
+/** Do without a key, and note where to go on when there is one. */
+function lock(): void {
+  access = null;
+  if (location.hash.startsWith("#/")) store(WANTED, { address: location.hash, time: Date.now() });
+}
+
+function tell(): void {
+  for (const listener of accessListeners) listener(present());
+}
+
+addEventListener("storage", (event) => {
+  if (event.key !== STORED || !event.newValue) return;
+  dropKept();
+  access = stored<Access>(STORED);
+  tell();
+});
+
+function stored<T>(name: string): T | null {
   try {
-    return JSON.parse(sessionStorage.getItem(STORED) ?? "null") as Access | null;
+    return JSON.parse(localStorage.getItem(name) ?? "null") as T | null;
   } catch {
     return null;
+  }
+}
+
+function store(name: string, value: unknown): void {
+  try {
+    if (value === null) localStorage.removeItem(name);
+    else localStorage.setItem(name, JSON.stringify(value));
+  } catch {
+    // The browser keeps nothing for this page: it works in this tab alone.
   }
 }
 
@@ -69,10 +110,15 @@ export async function send<T>(path: string, options: Options = {}): Promise<T> {
   return (await response.json()) as T;
 }
 
+/** What is not about one project. */
+const OF_SERVER = /^(page\/key|live|overview|projects|fix)$/;
+
 /** Return the response to a request. Raise `ApiError` unless it is a success. */
 export async function request(path: string, { method = "GET", parameters = {}, body, signal }: Options): Promise<Response> {
   const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(parameters)) if (value !== undefined && value !== "") query.set(name, String(value));
+  const project = OF_SERVER.test(path) || scope() === ALL ? "" : scope();
+  if (project && method !== "GET") throw new ApiError(`This page only reads other projects. Run \`memkit serve --open\` in ${project} to change it.`, 403);
+  for (const [name, value] of Object.entries({ project, ...parameters })) if (value !== undefined && value !== "") query.set(name, String(value));
   const headers: Record<string, string> = {};
   if (access) headers.Authorization = `Bearer ${access.key}`;
   if (body !== undefined) headers["Content-Type"] = "application/json";
@@ -95,9 +141,14 @@ export async function request(path: string, { method = "GET", parameters = {}, b
     return response;
   }
   if (response.status === 401) {
-    sessionStorage.removeItem(STORED);
-    access = null;
-    for (const listener of lockedListeners) listener();
+    const newer = stored<Access>(STORED);
+    if (newer && newer.key !== access?.key) {
+      access = newer;
+    } else {
+      store(STORED, null);
+      lock();
+    }
+    tell();
   }
   throw new ApiError(await reason(response), response.status);
 }
@@ -126,8 +177,8 @@ const kept = new Map<string, unknown>();
 
 /** Keep what a view has loaded, so that a way back shows it at once. A change of the memory drops all. */
 export function keep(name: string, value: unknown): void {
-  kept.delete(name);
-  kept.set(name, value);
+  kept.delete(scope() + name);
+  kept.set(scope() + name, value);
   for (const oldest of kept.keys()) {
     if (kept.size <= MOST_KEPT) break;
     kept.delete(oldest);
@@ -136,7 +187,7 @@ export function keep(name: string, value: unknown): void {
 
 /** Return what was kept under a name, or null. */
 export function recall<T>(name: string): T | null {
-  return (kept.get(name) ?? null) as T | null;
+  return (kept.get(scope() + name) ?? null) as T | null;
 }
 
 export function dropKept(): void {
@@ -156,7 +207,7 @@ export interface Loaded<T> {
  * A null path loads nothing. With `holds`, the former answer stays until the next one is there. `method` must change nothing.
  */
 export function useAnswer<T>(path: string | null, parameters: Parameters = {}, holds = false, method: Options["method"] = "GET"): Loaded<T> {
-  const asked = JSON.stringify([method, path, parameters]);
+  const asked = JSON.stringify([method, path, parameters, scope()]);
   const [state, setState] = useState<{ data: T | null; error: ApiError | null; isLoading: boolean }>({
     data: recall<T>(asked),
     error: null,

@@ -1,12 +1,14 @@
-// Costs and health: what memkit found wrong, what the memory holds, and what its model calls cost.
+// Costs and health: what memkit found wrong, what its model calls cost and sent, and what the memory holds.
 import "./health.css";
-import { useCallback } from "preact/hooks";
-import { useAnswer } from "./api";
-import { minute, plural, shortDay } from "./format";
+import type { ComponentChildren } from "preact";
+import { useCallback, useState } from "preact/hooks";
+import { asApiError, send, useAnswer } from "./api";
+import { dayAfter, isoDay, longDay, minute, plural, shortDay, today } from "./format";
 import { useChanges } from "./live";
 import { InlineMarkdown } from "./markdown";
 import { Failure, Loading, Mark, Title } from "./parts";
 import { href, type Route } from "./router";
+import { say } from "./said";
 
 interface Spent {
   calls: number;
@@ -35,6 +37,8 @@ interface Overview {
   bytes: { memory: number; archive: number; index: number };
   index: { in_step: boolean; missing: number; model: string };
   last_turn: { id: string; session: string; time: string; title: string } | null;
+  captured: number | null;
+  sends: string[];
   waiting: number;
   failed: number;
   cost: { total: Spent; today: Spent; month: Spent; daily_tokens: number; days: Array<Spent & { day: string }>; models: Array<Spent & { model: string }> };
@@ -55,16 +59,46 @@ export function Health({ route: _ }: { route: Route }) {
       {!data && !error && <Loading />}
       {data && (
         <div class="health">
-          <Findings data={data} />
+          <Findings data={data} reload={reload} />
+          <Costs cost={data.cost} sends={data.sends} />
           <Holds data={data} />
-          <Costs cost={data.cost} />
         </div>
       )}
     </>
   );
 }
 
-function Findings({ data }: { data: Overview }) {
+/** What the doctor's text says of findings that it can fix by itself. */
+const FIXABLE = "memkit doctor --fix";
+
+/** A button that fixes what has a code. It does no harm, whatever the state is. */
+function Fix({ code, label, done }: { code: string; label: string; done: () => void }) {
+  const [isFixing, setFixing] = useState(false);
+  const fix = async () => {
+    setFixing(true);
+    try {
+      const { message, failed } = await send<{ message: string; failed: boolean }>("fix", { method: "POST", body: { code } });
+      say(failed ? `Not fixed: ${message}` : `${message[0]?.toUpperCase()}${message.slice(1)}.`);
+    } catch (failure) {
+      say(asApiError(failure).message);
+    }
+    setFixing(false);
+    done();
+  };
+  return (
+    <button type="button" disabled={isFixing} onClick={() => void fix()}>
+      {isFixing ? "Fixing…" : label}
+    </button>
+  );
+}
+
+/** "Today at 14:02", of seconds since the epoch. */
+function moment(seconds: number): string {
+  const date = new Date(1000 * seconds);
+  return `${longDay(isoDay(date))} at ${String(date.getHours()).padStart(2, "0")}:${String(date.getMinutes()).padStart(2, "0")}`;
+}
+
+function Findings({ data, reload }: { data: Overview; reload: () => void }) {
   const counted = (level: string) => data.health.filter((one) => one.level === level).length;
   const [errors, warnings] = [counted("error"), counted("warning")];
   return (
@@ -79,7 +113,8 @@ function Findings({ data }: { data: Overview }) {
           <Mark kind="good">Everything works</Mark>
         )}
       </h2>
-      {data.off && <p class="health-line">memkit is off for this project: nothing new is remembered. `memkit on` turns it on.</p>}
+      {data.off && <p class="health-line">memkit is off for this project: nothing new is remembered.</p>}
+      <p class="health-line">{data.captured === null ? "No session of Claude Code has reported to memkit here so far." : `Last heard from a session: ${moment(data.captured)}.`}</p>
       {data.last_turn && (
         <p class="health-line">
           Last turn remembered on {shortDay(data.last_turn.time)} at <span class="num">{minute(data.last_turn.time)}</span>:{" "}
@@ -88,11 +123,12 @@ function Findings({ data }: { data: Overview }) {
           </a>
         </p>
       )}
-      {(data.waiting > 0 || data.failed > 0) && (
-        <p class="health-line">
-          {plural(data.waiting, "event")} waiting to be remembered{data.failed > 0 && `, ${NUMBER.format(data.failed)} failed`}.
-        </p>
-      )}
+      <p class="health-line health-waiting">
+        <span>
+          {plural(data.waiting, "event")} waiting to be remembered, {NUMBER.format(data.failed)} failed.
+        </span>
+        {data.waiting > 0 && <Fix code="events-waiting" label="Remember now" done={reload} />}
+      </p>
       <ul class="findings">
         {data.health.map((one, number) => (
           <li key={`${one.code} ${number}`} class="finding">
@@ -104,16 +140,21 @@ function Findings({ data }: { data: Overview }) {
               <p class="muted">
                 <InlineMarkdown text={one.meaning} />
               </p>
-              <p>
-                <InlineMarkdown text={one.fix} />
-              </p>
+              {!one.fix.includes(FIXABLE) && (
+                <p>
+                  <InlineMarkdown text={one.fix} />
+                </p>
+              )}
             </div>
+            {one.fix.includes(FIXABLE) && <Fix code={one.code} label="Fix it" done={reload} />}
           </li>
         ))}
       </ul>
     </section>
   );
 }
+
+const NAMES: Record<string, string> = { anthropic: "Anthropic’s API", "claude-cli": "Your Claude Code login", openai: "OpenAI", google: "Google", ollama: "Ollama" };
 
 function Holds({ data }: { data: Overview }) {
   const { counts, bytes, index } = data;
@@ -145,24 +186,28 @@ function Holds({ data }: { data: Overview }) {
   );
 }
 
-function Figure({ name, value, about }: { name: string; value: string; about?: string }) {
+function Figure({ name, value, about, children }: { name: string; value: string; about?: string; children?: ComponentChildren }) {
   return (
     <div class="figure">
       <dt>{name}</dt>
       <dd>
         <span class="num">{value}</span>
         {about && <span class="muted figure-about">{about}</span>}
+        {children}
       </dd>
     </div>
   );
 }
 
-function Costs({ cost }: { cost: Overview["cost"] }) {
+/** The model calls, and what left the machine, to whom. */
+function Costs({ cost, sends }: Pick<Overview, "cost" | "sends">) {
+  const sent = sends.length > 0 && <p class="health-line">Redacted text for search goes to {sends.join(" and ")}, as your settings say.</p>;
   if (!cost.total.calls) {
     return (
       <section>
         <h2 class="day-head">Costs</h2>
-        <p class="health-line">No model was asked so far, so nothing was spent. Search, the timeline, and topics work without one.</p>
+        <p class="health-line">No model was asked so far: nothing was spent{!sent && ", and nothing left this machine"}.</p>
+        {sent}
       </section>
     );
   }
@@ -174,27 +219,30 @@ function Costs({ cost }: { cost: Overview["cost"] }) {
         <span class="muted">of all projects</span>
       </h2>
       <dl class="figures">
-        <Figure name="Today" value={DOLLARS.format(cost.today.usd)} about={`${NUMBER.format(spent)} of ${NUMBER.format(cost.daily_tokens)} tokens`} />
+        <Figure name="Today" value={DOLLARS.format(cost.today.usd)} about={`${NUMBER.format(spent)} of ${NUMBER.format(cost.daily_tokens)} tokens`}>
+          <progress class="budget" max={Math.max(1, cost.daily_tokens)} value={Math.min(spent, cost.daily_tokens)} aria-label="Tokens of today’s budget" />
+        </Figure>
         <Figure name="This month" value={DOLLARS.format(cost.month.usd)} about={plural(cost.month.calls, "call")} />
         <Figure name="In all" value={DOLLARS.format(cost.total.usd)} about={plural(cost.total.calls, "call")} />
         {cost.total.failed > 0 && <Figure name="Failed calls" value={NUMBER.format(cost.total.failed)} />}
       </dl>
-      <Columns days={cost.days} />
+      <Columns days={cost.days} budget={cost.daily_tokens} />
+      {sent}
       <div class="table">
         <table>
           <thead>
             <tr>
-              <th>Model</th>
+              <th>Redacted turns went to</th>
               <th class="right">Calls</th>
-              <th class="right">Tokens in</th>
-              <th class="right">Tokens out</th>
+              <th class="right">Tokens sent</th>
+              <th class="right">Tokens back</th>
               <th class="right">Cost</th>
             </tr>
           </thead>
           <tbody>
             {cost.models.map((one) => (
               <tr key={one.model}>
-                <td>{one.model}</td>
+                <td>{one.model.replace(/^\S+/, (name) => `${NAMES[name] ?? name}:`)}</td>
                 <td class="right num">{NUMBER.format(one.calls)}</td>
                 <td class="right num">{NUMBER.format(one.tokens_in)}</td>
                 <td class="right num">{NUMBER.format(one.tokens_out)}</td>
@@ -210,30 +258,35 @@ function Costs({ cost }: { cost: Overview["cost"] }) {
 
 const WIDTH = 720;
 const HEIGHT = 72;
+const DAYS = 30;
 
-/** The tokens of each day with calls. */
-function Columns({ days }: { days: Overview["cost"]["days"] }) {
-  const tokens = days.map((one) => one.tokens_in + one.tokens_out);
-  const most = Math.max(1, ...tokens);
-  const step = WIDTH / Math.max(30, days.length);
-  const [first, last] = [days[0], days.at(-1)];
-  if (!first || !last) return null;
+/** The tokens of each of the last days against the budget. */
+function Columns({ days, budget }: { days: Overview["cost"]["days"]; budget: number }) {
+  const known = new Map(days.map((one) => [one.day, one]));
+  const names = Array.from({ length: DAYS }, (_, i) => dayAfter(today(), i + 1 - DAYS));
+  const tokensOf = (day: string) => (known.get(day)?.tokens_in ?? 0) + (known.get(day)?.tokens_out ?? 0);
+  const most = Math.max(1, ...names.map(tokensOf));
+  const top = Math.max(most, budget);
+  const step = WIDTH / DAYS;
+  const heightOf = (tokens: number) => (tokens / top) * (HEIGHT - 2);
   return (
     <figure class="columns">
-      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={`Tokens on each day with calls, from ${first.day} to ${last.day}; at most ${NUMBER.format(most)}`}>
+      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={`Tokens on each of the last ${DAYS} days: at most ${NUMBER.format(most)}; the budget is ${NUMBER.format(budget)} a day`}>
         <rect class="spark-base" x="0" y={HEIGHT - 1} width={WIDTH} height="1" />
-        {tokens.map((one, number) => {
-          const height = Math.max(1, (one / most) * (HEIGHT - 2));
+        {names.map((day, number) => {
+          const height = tokensOf(day) && Math.max(1, heightOf(tokensOf(day)));
           return (
-            <rect key={number} x={number * step} y={HEIGHT - height} width={Math.max(1.5, step - 2)} height={height} rx="1">
-              <title>{`${days[number]?.day}: ${NUMBER.format(one)} tokens`}</title>
+            <rect key={day} x={number * step} y={HEIGHT - height} width={step - 3} height={height} rx="1">
+              <title>{`${shortDay(day)}: ${NUMBER.format(tokensOf(day))} tokens, ${DOLLARS.format(known.get(day)?.usd ?? 0)}`}</title>
             </rect>
           );
         })}
+        {budget > 0 && <line x1="0" x2={WIDTH} y1={HEIGHT - heightOf(budget)} y2={HEIGHT - heightOf(budget)} />}
       </svg>
       <figcaption class="muted">
-        <span>{shortDay(first.day)}</span>
-        <span>{last !== first && shortDay(last.day)}</span>
+        <span>{shortDay(names[0] ?? "")}</span>
+        {budget > 0 && <span>Dashed: the daily budget</span>}
+        <span>Today</span>
       </figcaption>
     </figure>
   );

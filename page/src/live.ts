@@ -11,7 +11,14 @@ type Listener = (change: Change) => void;
 
 const listeners = new Set<Listener>();
 const RETRY_MS = 5000;
+const SOON_MS = 1000;
 let control: AbortController | null = null;
+let since = 0;
+
+// A browser opens six connections to a server: one tab listens, and tells the others.
+const SHARED = "memkit.live";
+const tabs = new BroadcastChannel(SHARED);
+tabs.onmessage = (event: MessageEvent<Change>) => tell(event.data);
 
 /** Call a function with each change of the memory as long as the component is shown. */
 export function useChanges(listener: Listener): void {
@@ -20,7 +27,7 @@ export function useChanges(listener: Listener): void {
   useEffect(() => {
     const own: Listener = (change) => latest.current(change);
     listeners.add(own);
-    if (control === null) void listen();
+    if (control === null) listen();
     return () => {
       listeners.delete(own);
       if (listeners.size === 0) {
@@ -31,16 +38,20 @@ export function useChanges(listener: Listener): void {
   }, []);
 }
 
-async function listen(): Promise<void> {
-  const own = new AbortController();
-  control = own;
-  while (!own.signal.aborted) {
+function listen(): void {
+  const { signal } = (control = new AbortController());
+  since = performance.now();
+  navigator.locks.request(SHARED, { signal }, () => readAll(signal)).catch(() => undefined); // aborted
+}
+
+async function readAll(signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
     try {
-      await readEvents(await request("live", { signal: own.signal }));
+      await readEvents(await request("live", { signal }));
     } catch {
       // The server has ended, or is busy. The views say so when they ask it for something.
     }
-    if (own.signal.aborted) return;
+    if (signal.aborted) return;
     await new Promise((done) => setTimeout(done, RETRY_MS));
   }
 }
@@ -60,6 +71,7 @@ async function readEvents(response: Response): Promise<void> {
 }
 
 function report(block: string): void {
+  if (block === ": listening" && performance.now() - since > SOON_MS) share({ days: [], entries: [] }); // nobody has listened for a while
   const fields = block.split("\n").map((line) => /^(event|data): ?(.*)$/.exec(line));
   const valueOf = (name: string) => fields.filter((one) => one?.[1] === name).map((one) => one?.[2] ?? "").join("\n");
   if (valueOf("event") !== "changed") return;
@@ -69,6 +81,15 @@ function report(block: string): void {
   } catch {
     return; // cut off by the end of the server
   }
+  share(change);
+}
+
+function share(change: Change): void {
+  tabs.postMessage(change);
+  tell(change);
+}
+
+function tell(change: Change): void {
   dropKept();
   for (const listener of [...listeners]) listener(change);
 }

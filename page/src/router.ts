@@ -1,4 +1,4 @@
-// The address: #/VIEW/ID?NAME=VALUE. A view is chosen by the first part.
+// The address: #/VIEW/ID?NAME=VALUE. A view is chosen by the first part; `in` names another project, or all.
 import { useEffect, useState } from "preact/hooks";
 
 export interface Route {
@@ -9,10 +9,26 @@ export interface Route {
 
 export type Values = Record<string, string | number | undefined>;
 
-/** Return the address of a view. Empty values are left out. */
+/** The value of `in` for all projects. */
+export const ALL = "*";
+
+let served = "";
+
+/** Tell the name of the server's project, which needs no `in`. */
+export function setServed(name: string): void {
+  served = name;
+}
+
+/** Return the project that is shown: its name, "" for the one of the server, or `ALL`. */
+export function scope(): string {
+  const name = parse(location.hash).query.get("in") ?? "";
+  return name === served ? "" : name;
+}
+
+/** Return the address of a view, in the project that is shown unless `in` is given. Empty values are left out. */
 export function href(view: string, id = "", values: Values = {}): string {
   const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(values)) if (value !== undefined && value !== "") query.set(name, String(value));
+  for (const [name, value] of Object.entries({ in: scope(), ...values })) if (value !== undefined && value !== "") query.set(name, String(value));
   const path = [view, ...(id ? [encodeURIComponent(id)] : [])].join("/");
   return `#/${path}${query.size ? `?${query}` : ""}`;
 }

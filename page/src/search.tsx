@@ -7,7 +7,8 @@ import { useKeys } from "./keys";
 import { InlineMarkdown } from "./markdown";
 import { lastWord, patternOf } from "./marked";
 import { Empty, Failure, type Later, Loading, Mark, Outdated, Title } from "./parts";
-import { go, href, type Route } from "./router";
+import { type ListedProject, scopeOf, useProjects } from "./projects";
+import { ALL, go, href, type Route, scope } from "./router";
 
 export interface Result {
   id: string;
@@ -18,6 +19,9 @@ export interface Result {
   kind: string;
   date: string;
   session: string;
+  /** Its name, and where it is. */
+  project: string;
+  root?: string;
   turns: string[];
   branch: string;
   content: string;
@@ -57,17 +61,22 @@ const KINDS: Array<[string, string]> = [
   ["note", "Notes"],
   ["facts", "Facts"],
 ];
-const LIMIT = 30;
+const LIMIT = 12; // an excerpt takes as long as ranking 10,000 entries
+const MOST = 30;
+const NEAR = 0.8; // of the best relevance
 
 export function Search({ route }: { route: Route }) {
   const query = (route.query.get("q") ?? "").trim();
   const filters = Object.fromEntries(FILTERS.map((name) => [name, route.query.get(name) ?? ""]));
   const asked = usePaused(query);
-  const { data, error, isLoading, reload } = useAnswer<Answer>(asked ? "memory/search" : null, { query: asked, limit: LIMIT, details: true, ...filters }, true);
+  const [widened, setWidened] = useState(""); // the query of which more is shown
+  const limit = asked === widened ? MOST : LIMIT;
+  const { data, error, isLoading, reload } = useAnswer<Answer>(asked ? "memory/search" : null, { query: asked, limit, details: true, ...filters, ...(scope() === ALL ? { all_projects: true } : {}) }, true);
+  const projects = useProjects();
   const isFiltered = Object.values(filters).some(Boolean);
   return (
     <>
-      <Title aside={data && asked ? <Summary answer={data} /> : undefined}>Search</Title>
+      <Title aside={data && asked && !error ? <Summary answer={data} /> : undefined}>Search</Title>
       <Filters route={route} values={filters} />
       {data?.degraded_reason && (
         <div class="notice notice-warn" role="status">
@@ -82,13 +91,18 @@ export function Search({ route }: { route: Route }) {
         ) : !data ? (
           <Loading rows={8} what="Searching" />
         ) : data.results.length === 0 ? (
-          <NothingFound query={asked} answer={data} isFiltered={isFiltered} />
+          <NothingFound query={asked} answer={data} isFiltered={isFiltered} hasOthers={projects.length > 1 && scope() !== ALL} />
         ) : (
           <ol class="rows">
-            {data.results.map((one, i) => (
-              <Found key={one.id} result={one} query={asked} rank={i + 1} />
+            {folded(data.results).map(([lead, ...others]) => (
+              <Found key={lead.id} result={lead} query={asked} others={others} projects={projects} />
             ))}
           </ol>
+        )}
+        {data && !error && asked && limit === LIMIT && data.results.length === LIMIT && (
+          <button type="button" class="more" onClick={() => setWidened(asked)}>
+            More results
+          </button>
         )}
       </div>
     </>
@@ -173,10 +187,11 @@ function Start() {
   );
 }
 
-function NothingFound({ query, answer, isFiltered }: { query: string; answer: Answer; isFiltered: boolean }) {
+function NothingFound({ query, answer, isFiltered, hasOthers }: { query: string; answer: Answer; isFiltered: boolean; hasOthers: boolean }) {
   return (
     <Empty title={`Nothing found for “${query}”.`}>
-      {isFiltered ? "The filters leave out much. Clear them, or use fewer words." : "Fewer words, or other ones?"}
+      {isFiltered ? "The filters leave out much. Clear them, or use fewer words." : "Fewer words, or other ones?"}{" "}
+      {hasOthers && <a href={href("search", "", { q: query, in: ALL })}>Search all projects</a>}
       {answer.nearest?.length ? (
         <ul class="nearest">
           {answer.nearest.map((one, i) => (
@@ -188,23 +203,49 @@ function NothingFound({ query, answer, isFiltered }: { query: string; answer: An
   );
 }
 
-function addressOf(result: Result): string {
-  if (result.session) return href("session", result.session, { turn: result.turns[0] });
-  return href("entry", result.id, { kind: result.kind });
+function addressOf(result: Result, projects: ListedProject[]): string {
+  const project = scope() === ALL ? { in: scopeOf(projects, result.root ?? result.project) } : {};
+  if (result.session) return href("session", result.session, { turn: result.turns[0], ...project });
+  return href("entry", result.id, { kind: result.kind, ...project });
+}
+
+const timeOf = (result: Result) => `${result.date} ${result.excerpt?.time ?? ""}`;
+
+/** Return the results in groups of one title, each at the place of its best. The newest of about the best leads, then the others by time. */
+function folded(results: Result[]): Array<[Result, ...Result[]]> {
+  const groups = new Map<string, Result[]>();
+  for (const one of results) {
+    const name = one.kind === "turn" ? `${one.project} ${one.excerpt?.title ?? one.heading}`.toLowerCase() : one.id;
+    groups.set(name, [...(groups.get(name) ?? []), one]);
+  }
+  return [...groups.values()].map((same) => {
+    same.sort((a, b) => timeOf(b).localeCompare(timeOf(a)));
+    const best = Math.max(...same.map((one) => one.relevance));
+    const lead = same.find((one) => one.relevance >= NEAR * best) as Result;
+    return [lead, ...same.filter((one) => one !== lead)];
+  });
+}
+
+/** Return what decides, then what answers; a part that says the same again is left out. */
+function textOf({ match = "", outcome = "" }: Partial<NonNullable<Result["excerpt"]>>): string {
+  const parts = /^Decided\b/.test(outcome) ? [outcome, match] : [match, outcome];
+  return parts.filter((one, i) => one && !parts[1 - i]?.includes(one)).join(" ");
 }
 
 const NAMES: Record<string, string> = { turn: "Turn", summary: "Summary", note: "Note", facts: "Fact", fact: "Fact", text: "Text" };
 
-function Found({ result, query, rank }: { result: Result; query: string; rank: number }) {
+/** A result, and `others` of the same title. */
+function Found({ result, query, others, projects }: { result: Result; query: string; others: Result[]; projects: ListedProject[] }) {
   const [isOpen, setOpen] = useState(false);
-  const { title = result.heading, match = "", outcome = "", session = "", time = "", words = [] } = result.excerpt ?? {};
+  const [isUnfolded, setUnfolded] = useState(false);
+  const { title = result.heading, session = "", time = "", words = [] } = result.excerpt ?? {};
   const matches = [...words, ...lastWord(query)];
-  const text = match || outcome;
+  const text = textOf(result.excerpt ?? {});
   const item = useRef<HTMLLIElement>(null);
   useKeys({ w: () => item.current?.contains(document.activeElement) === true && setOpen(!isOpen) });
   return (
     <li class="found" ref={item}>
-      <a class="row found-row" data-row href={addressOf(result)}>
+      <a class="row found-row" data-row href={addressOf(result, projects)}>
         <span class="row-text">
           <span class="row-title">
             <InlineMarkdown text={title} matches={matches} />
@@ -220,6 +261,7 @@ function Found({ result, query, rank }: { result: Result; query: string; rank: n
         </span>
       </a>
       <div class="found-foot">
+        {scope() === ALL && <span class="found-project">{result.project}</span>}
         <span>{NAMES[result.kind] ?? result.kind}</span>
         {session && session !== title && <span class="cut found-session">{session}</span>}
         {result.branch && <span class="branch cut">{result.branch}</span>}
@@ -227,8 +269,20 @@ function Found({ result, query, rank }: { result: Result; query: string; rank: n
         <button type="button" class="link" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
           Why this result
         </button>
+        {others.length > 0 && (
+          <button type="button" class="link" aria-expanded={isUnfolded} onClick={() => setUnfolded(!isUnfolded)}>
+            {others.length} {others.every((one) => timeOf(one) <= timeOf(result)) ? "earlier" : "more"}
+          </button>
+        )}
       </div>
-      {isOpen && <WhyThis result={result} rank={rank} matches={matches} />}
+      {isOpen && <WhyThis result={result} matches={matches} />}
+      {isUnfolded && (
+        <ol class="rows folded">
+          {others.map((one) => (
+            <Found key={one.id} result={one} query={query} others={[]} projects={projects} />
+          ))}
+        </ol>
+      )}
     </li>
   );
 }
@@ -244,13 +298,13 @@ function Marks({ result }: { result: Result }) {
   );
 }
 
-function WhyThis({ result, rank, matches }: { result: Result; rank: number; matches: readonly string[] }) {
+function WhyThis({ result, matches }: { result: Result; matches: readonly string[] }) {
   const found = patternOf(matches);
   const words = found ? [...new Set([...result.content.matchAll(found)].map((one) => one[0].toLowerCase()))] : [];
   const { lexical, dense, neighbors, session, boost, place } = result.explanation ?? {};
   const ranked = (one: { rank: number; score: number } | null | undefined, score: (value: number) => string) => one && `#${one.rank} (${score(one.score)})`;
   const rows: Array<[string, string | null | undefined | false]> = [
-    ["Relevance", `${Math.round(100 * result.relevance)} %, place ${rank} here`],
+    ["Relevance", `${Math.round(100 * result.relevance)} %`],
     ["Has the words", words.length ? words.slice(0, 8).join(", ") : "none; found by its meaning"],
     ["By words (BM25)", ranked(lexical, (value) => value.toFixed(2)) ?? "not found"],
     ["By meaning (cosine)", ranked(dense, (value) => value.toFixed(2)) ?? "not found"],

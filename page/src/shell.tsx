@@ -1,11 +1,12 @@
 // What is around every view: access, navigation, the search field, dialogs, and the keys that work everywhere.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { type ApiError, asApiError, onLocked, open, type Project } from "./api";
+import { type ApiError, asApiError, onAccess, open, type Project } from "./api";
 import { Help } from "./help";
 import { moveRow, useKeys } from "./keys";
 import { Empty, Key, Title } from "./parts";
 import { Remember } from "./remember";
-import { back, go, href, isReturn, parse, type Route, useRoute } from "./router";
+import { ProjectMenu } from "./projects";
+import { ALL, back, go, href, isReturn, parse, type Route, scope, useRoute } from "./router";
 import { Said } from "./said";
 import { VIEWS, type View } from "./views";
 
@@ -17,7 +18,7 @@ export function App() {
     open()
       .then(setProject, (failure: unknown) => setError(asApiError(failure)))
       .finally(() => setReady(true));
-    return onLocked(() => setProject(null));
+    return onAccess(setProject);
   }, []);
   if (!isReady) return null;
   return project ? <Shell project={project} /> : <Locked error={error} />;
@@ -30,7 +31,7 @@ function Locked({ error }: { error: ApiError | null }) {
       <h1>This page needs a new link</h1>
       <p>Run this in your project, and open the link that it prints:</p>
       <pre>memkit serve --open</pre>
-      <p class="muted">A link works once. What you had open before ended with its tab or with the server.</p>
+      <p class="muted">A link works once, and ends with its server. When it is open in this browser, this page goes on, too.</p>
       {error && error.status !== 401 && <p class="muted">{error.message}</p>}
     </main>
   );
@@ -39,6 +40,8 @@ function Locked({ error }: { error: ApiError | null }) {
 function Shell({ project }: { project: Project }) {
   const route = useRoute();
   const view = VIEWS.find((one) => one.name === route.view);
+  const shown = scope();
+  const View = shown === ALL && view?.showAll ? view.showAll : view?.show;
   const [dialog, setDialog] = useState<"" | "help" | "remember">("");
   const search = useRef<HTMLInputElement>(null);
   const focusSearch = () => {
@@ -53,7 +56,7 @@ function Shell({ project }: { project: Project }) {
       focusSearch();
     },
     "/": focusSearch,
-    n: () => setDialog("remember"),
+    n: () => !shown && setDialog("remember"),
     "?": () => setDialog("help"),
     Escape: (event) => {
       if (event.target === search.current) search.current?.blur();
@@ -63,7 +66,7 @@ function Shell({ project }: { project: Project }) {
   useViewOpened(route, view, project);
   const close = useCallback(() => setDialog(""), []);
   return (
-    <div class="frame">
+    <div class={shown ? "frame is-other" : "frame"}>
       <button type="button" class="skip" onClick={() => document.querySelector<HTMLElement>("main h1")?.focus()}>
         Skip to content
       </button>
@@ -72,9 +75,7 @@ function Shell({ project }: { project: Project }) {
           <a class="brand" href={href("")}>
             memkit
           </a>
-          <span class="project" title={project.root}>
-            {project.name}
-          </span>
+          <ProjectMenu project={project} route={route} />
         </div>
         <nav aria-label="Views">
           {VIEWS.filter((one) => one.label).map((one) => (
@@ -96,12 +97,14 @@ function Shell({ project }: { project: Project }) {
       <div class="body">
         <header class="top">
           <SearchField route={route} field={search} />
-          <button type="button" onClick={() => setDialog("remember")}>
-            Remember
-          </button>
+          {!shown && (
+            <button type="button" onClick={() => setDialog("remember")}>
+              Remember
+            </button>
+          )}
         </header>
         <main class={view?.isWide ? "wide" : "column"}>
-          {view ? <view.show route={route} /> : <Unknown />}
+          {View ? <View key={shown} route={route} /> : <Unknown />}
         </main>
       </div>
       <Said />
@@ -126,7 +129,7 @@ function Unknown() {
 function useViewOpened(route: Route, view: View | undefined, project: Project): void {
   const before = useRef("");
   useEffect(() => {
-    document.title = `${view?.label || "Memory"} · ${project.name} · memkit`;
+    document.title = `${view?.label || "Memory"} · ${scope() === ALL ? "All projects" : scope() || project.name} · memkit`;
     const from = before.current;
     before.current = location.hash;
     if (!from || document.activeElement?.id === "search") return;
@@ -138,7 +141,7 @@ function useViewOpened(route: Route, view: View | undefined, project: Project): 
     }
     scrollTo(0, 0);
     document.querySelector<HTMLElement>("main h1")?.focus({ preventScroll: true });
-  }, [route.view, route.id]);
+  }, [route.view, route.id, scope()]);
 }
 
 function SearchField({ route, field }: { route: Route; field: { current: HTMLInputElement | null } }) {

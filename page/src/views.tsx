@@ -4,6 +4,7 @@ import { Around } from "./around";
 import { Entry } from "./entry";
 import { FileHistory, Files } from "./files";
 import { Health } from "./health";
+import { AllSessions, AllTopics } from "./projects";
 import type { Route } from "./router";
 import { Search } from "./search";
 import { Session } from "./session";
@@ -13,6 +14,8 @@ import { Topics } from "./topics";
 export interface View {
   name: string;
   show: ComponentType<{ route: Route }>;
+  /** What shows all projects, if something else does. */
+  showAll?: ComponentType;
   /** What it is called in the navigation; "" if it is not there. */
   label: string;
   /** The key after `g` that goes there. */
@@ -22,9 +25,9 @@ export interface View {
 }
 
 export const VIEWS: View[] = [
-  { name: "", show: Timeline, label: "Timeline", key: "t" },
+  { name: "", show: Timeline, showAll: AllSessions, label: "Timeline", key: "t" },
   { name: "search", show: Search, label: "Search", key: "s" },
-  { name: "topics", show: Topics, label: "Topics", key: "o" },
+  { name: "topics", show: Topics, showAll: AllTopics, label: "Topics", key: "o" },
   { name: "files", show: Files, label: "Files", key: "f", isWide: true },
   { name: "health", show: Health, label: "Costs and health", key: "h" },
   { name: "session", show: Session, label: "", key: "" },

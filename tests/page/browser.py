@@ -64,8 +64,8 @@ class Opener:
         context.on("request", lambda request: self._note_request(request, host))
         if with_key:
             context.add_init_script(
-                f"if (origin === {server.address.rstrip('/')!r} && !sessionStorage.getItem({STORAGE!r})) "
-                f"sessionStorage.setItem({STORAGE!r}, {server.stored_access!r})"
+                f"if (origin === {server.address.rstrip('/')!r} && !localStorage.getItem({STORAGE!r})) "
+                f"localStorage.setItem({STORAGE!r}, {server.stored_access!r})"
             )
         page = context.new_page()
         page.goto(f"{server.address}{path}")

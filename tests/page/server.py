@@ -74,7 +74,7 @@ class PageServer:
 
     @property
     def stored_access(self) -> str:
-        """What the page keeps in the storage of its tab."""
+        """What the page keeps in the storage of its origin."""
         return json.dumps(self.access)
 
     def client(self) -> httpx.Client:

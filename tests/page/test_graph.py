@@ -93,6 +93,6 @@ def test_costs_are_shown_by_day_and_model(open_page: Opener, own_story: PageServ
         time = 1_795_000_000.0 + 86_400 * number
         ledger.record(Call(f"c{number}", time, "summary", "anthropic", "claude-haiku-4-5", root, 5000, 400, 0.007, "ok"))
     page = open_page("#/health", server=own_story, dark=True)
-    expect(page.locator("table")).to_contain_text("claude-haiku-4-5")
+    expect(page.locator("tr", has_text="Anthropic’s API: claude-haiku-4-5")).to_contain_text("15,000")
     expect(page.locator("svg[role=img]")).to_be_visible()
     expect(page.locator(".figure").filter(has_text="In all")).to_contain_text("3 calls")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.page.browser import Opener, settle
 from tests.page.server import PageServer
@@ -203,3 +203,39 @@ def test_the_link_works_once(open_page: Opener, own_story: PageServer) -> None:
     open_page.allowed.append("403 (Forbidden)")
     other = open_page(f"#token={own_story.link.partition('#token=')[2]}", server=own_story, with_key=False)
     assert "memkit serve --open" in other.inner_text("main")
+
+
+def test_any_number_of_tabs_share_the_key_and_hear_of_changes(open_page: Opener, own_story: PageServer) -> None:
+    asked = open_page("#/health", server=own_story, with_key=False)
+    expect(asked.locator("h1")).to_have_text("This page needs a new link")
+    opened = asked.context.new_page()
+    opened.goto(own_story.link)
+    for page in (opened, asked):  # both go on to what was asked for
+        expect(page.locator("h1")).to_have_text("Costs and health")
+    assert opened.url.endswith("#/health")
+    tabs = [opened.context.new_page() for _ in range(7)]  # a browser opens six connections to a server
+    for tab in tabs:
+        tab.goto(f"{own_story.address}#/health")
+        expect(notes_of(tab)).to_have_text("2")
+    own_story.page.add_note("Mara is on holiday.")
+    for tab in (asked, *tabs):
+        expect(notes_of(tab)).to_have_text("3")
+    for page in (opened, asked):  # the one that listens is among them
+        page.close()
+    own_story.page.add_note("Mara is back.")
+    for tab in tabs:
+        expect(notes_of(tab)).to_have_text("4")
+
+
+def notes_of(page: Page) -> Locator:
+    return page.locator(".figure", has_text="Notes").locator("dd .num")
+
+
+def test_what_another_server_left_in_the_browser_opens_nothing(open_page: Opener, served: PageServer) -> None:
+    """A server that had the port before may have stored anything."""
+    open_page.allowed.append("401 (Unauthorized)")
+    page = open_page(with_key=False)
+    for stored in ('{"key": "memkit_key_x", "project": {"name": "x", "root": "/"}}', "1", "{", '{"key": {}}'):
+        page.evaluate("(stored) => { localStorage['memkit.access'] = stored; localStorage['memkit.wanted'] = '{}' }", stored)
+        page.reload()
+        expect(page.locator("h1")).to_have_text("This page needs a new link")

@@ -47,6 +47,7 @@ def test_the_memory_at_a_glance(admin: TestClient, memory: Memory) -> None:
     assert cost["today"]["calls"] == cost["month"]["calls"] == 1
     assert [one["day"] for one in cost["days"]] == ["2001-09-09", today.isoformat()]
     assert {one["model"]: one["calls"] for one in cost["models"]} == {"test small": 2, "test large": 1}
+    assert (found["captured"], found["sends"]) == (None, [])
     assert all({"level", "what", "meaning", "fix"} <= one.keys() for one in found["health"])
     assert "/elsewhere" not in str(cost)
 
@@ -60,6 +61,22 @@ def test_health_tells_an_admin_what_is_wrong(connect: Client, memory: Memory) ->
     (code,) = after.keys() - before.keys() - {"checks-left-out"}
     assert (after[code]["level"], "config.toml" in after[code]["what"]) == ("error", True)
     assert next(iter(after)) == code  # errors first
+
+
+def test_what_the_doctor_can_fix_is_fixed(connect: Client, memory: Memory) -> None:
+    admin = connect()
+    Path(memory.home.root, "ledger.jsonl").touch(0o644)
+
+    def found() -> list[str]:
+        return [one["code"] for one in admin.get("/overview").json()["health"]]
+
+    assert "open-to-others" in found()
+    assert connect("write").post("/fix", json={"code": "open-to-others"}).status_code == 403
+    done = admin.post("/fix", json={"code": "open-to-others"}).json()
+    assert (done["failed"], "to other users" in done["message"]) == (False, True)
+    assert "open-to-others" not in found()
+    for code in ("disk-low", "forgetting-unfinished", "nothing"):
+        assert admin.post("/fix", json={"code": code}).status_code == 404
 
 
 def test_an_empty_memory(admin: TestClient, memory: Memory) -> None:

@@ -48,7 +48,6 @@ def test_newest_first_as_the_command_lists_them(admin: TestClient, memory: Memor
     assert pages(admin, branch="other") == pages(admin, file="nothing.py") == [[]]
     for query in (
         "after=x", "after=a~b~c", "after=2026-11-18~", "day=never", "day=2026-11-18&since=2d", "limit=0", "limit=101",
-        "all_projects=true",
     ):  # fmt: skip
         assert admin.get(f"/sessions?{query}").status_code == 422, query
 
