@@ -67,7 +67,7 @@ async def top_topics(ask: Reading, limit: Limit = 20) -> Response:
     return await ask(lambda memory: _top(memory.topics(compute=False).topics, limit))
 
 
-@router.post("", responses=returns(TopTopics))
+@router.post("", responses={**returns(TopTopics), **documented(400, 413)})
 async def compute_topics(ask: Writing, limit: Limit = 20) -> Response:
     """Return the topics as `GET` does. Compute them if that was never done, which can take a minute."""
     return await ask(lambda memory: _top(memory.topics().topics, limit))

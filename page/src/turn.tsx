@@ -81,7 +81,7 @@ export function TurnView({ turn, isNewDay, forget }: TurnProperties) {
           {turn.files.length > 0 && (
             <footer class="turn-foot">
               {turn.files.map(({ file, edited }) => (
-                <a key={file} class="file" href={href("", "", { file })} title={`History of ${file}`}>
+                <a key={file} class="file" href={href("file", file)} title={`History of ${file}`}>
                   {file}
                   {edited && <span class="muted"> edited</span>}
                 </a>

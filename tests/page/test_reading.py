@@ -99,11 +99,11 @@ def test_a_citation_jumps_to_its_turn_and_shows_its_proof(open_page: Opener) -> 
     expect(turn.locator("table")).to_contain_text("Jörg")
 
 
-def test_the_files_of_a_turn_lead_to_the_sessions_that_used_them(open_page: Opener) -> None:
+def test_the_files_of_a_turn_lead_to_their_history(open_page: Opener) -> None:
     page = open_page("#/search?q=502 after a deploy")
     page.locator(".found").first.get_by_role("link").click()
     page.get_by_role("link", name="deploy/gateway.yaml").first.click()
-    expect(page.locator("h1")).to_have_text("Sessions that used deploy/gateway.yaml")
+    expect(page.locator("h1")).to_have_text("deploy/gateway.yaml")
     expect(page.locator("[data-row]")).to_have_count(3)
 
 
