@@ -62,11 +62,10 @@ class InterfaceMemory(Memory):
         found = self._timeline
         return found, *found.changes_since(since or found)
 
-    def graph(self, around: str = "", *, limit: int = 200) -> Graph:
-        """Return topics, turns, and files as nodes and edges, without computing topics.
+    def graph(self, around: str, *, limit: int = 200) -> Graph:
+        """Return the topics, turns, and files around `topic:ID`, `file:PATH`, or `entry:TURN`.
 
-        `around` is the ID of a node, `topic:ID`, `file:PATH`, or `entry:TURN`; "" draws the whole memory, the
-        largest topics and the newest turns first.
+        They are nodes and edges of a graph. This computes no topics.
         """
         from memkit.topics.graph import graph
         from memkit.topics.topic_list import read_topics

@@ -1,4 +1,4 @@
-"""The whole memory: at a glance, as a graph, and what changes in it; and the recurring jobs."""
+"""The memory at a glance, what is around a part of it, and what changes in it; and the recurring jobs."""
 
 from __future__ import annotations
 
@@ -90,11 +90,11 @@ async def fix_finding(body: FindingCode, ask: AdministeringOrPage) -> Response:
 async def get_graph(
     ask: Reading,
     around: Annotated[
-        str, Query(max_length=1100, description="The node in the middle, as topic:ID; everything by default")
-    ] = "",
+        str, Query(max_length=1100, description="The node in the middle: topic:ID, file:PATH, or entry:TURN")
+    ],
     limit: Annotated[int, Query(ge=1, le=2000, description="Most nodes")] = 200,
 ) -> Response:
-    """Return topics, turns, and files, and how they belong together; the newest turns come first."""
+    """Return the topics, turns, and files around one, and how they belong together."""
     return await ask(lambda memory: memory.graph(around, limit=limit))
 
 

@@ -1,4 +1,4 @@
-"""The memory as a graph: topics, the turns in them, and the files that these read or edited.
+"""A part of the memory as a graph: topics, the turns in them, and the files that these read or edited.
 
     topic:5f0c0e0a --related-- topic:9a1b2c3d
     entry:8ad3df7f --in------> topic:5f0c0e0a
@@ -10,23 +10,22 @@ The newest turns come first, and only days that have some of them are read.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from html import unescape
-from itertools import islice
 from typing import TypedDict
 
 from memkit.errors import JournalError, NotFoundError
 from memkit.journal.day_file import heading_title
 from memkit.journal.turn_parts import read_parts
-from memkit.text import encodable, one_line
+from memkit.text import one_line
 from memkit.timeline.summary import TITLE_CHARACTERS, read_day
 from memkit.timeline.tree import Timeline
 from memkit.topics.topic_list import Topic, TopicList
 
 MOST_NODES = 2000
-_ENTRIES, _TOPICS = 0.6, 0.2
-"""The shares of the nodes that are turns, and in the whole map topics, at most. The rest is for files."""
+_ENTRIES = 0.6
+"""The share of the nodes that are turns, at most. The rest is for topics and files."""
 
 _FILES_OF_ENTRY = 20
 
@@ -57,43 +56,36 @@ GraphEdge = TypedDict("GraphEdge", {"from": str, "to": str, "kind": str, "weight
 
 
 class Graph(TypedDict):
-    """A part of the memory as a graph. `all` counts the topics and turns of the whole memory."""
+    """What is around a node."""
 
     nodes: list[GraphNode]
     edges: list[GraphEdge]
-    all: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
     id: str
+    session: str
     day: str
     title: str
     files: dict[str, int]
 
 
 def graph(
-    timeline: Timeline,
-    topics: TopicList | None,
-    around: str,
-    limit: int,
-    announce: Callable[[str], None],
+    timeline: Timeline, topics: TopicList | None, around: str, limit: int, announce: Callable[[str], None]
 ) -> Graph:
-    """Return at most `limit` nodes around one, or of the whole memory, and the edges between them.
+    """Return at most `limit` nodes around one, and the edges between them.
 
     `around` is the id of a node: `topic:ID`, `file:PATH`, or `entry:TURN`. `topics` is None if none were
     computed. A day that cannot be read is reported to `announce`. Raise `NotFoundError`, `AmbiguousIdError`.
     """
     drawing = _Drawing(timeline, topics, min(limit, MOST_NODES), announce)
     kind, _, name = around.partition(":")
-    views = {"": drawing.everything, TOPIC: drawing.topic, FILE: drawing.file, ENTRY: drawing.entry}
-    if kind not in views or bool(around) != bool(name):
+    views = {TOPIC: drawing.topic, FILE: drawing.file, ENTRY: drawing.entry}
+    if kind not in views or not name:
         raise NotFoundError("the graph has the nodes topic:ID, file:PATH, and entry:ID")
     views[kind](name)
-    turns = timeline.node().summary.turns
-    nodes, edges = drawing.drawn()
-    every = turns + (len(topics.topics) if topics is not None else 0)
-    return {"nodes": nodes, "edges": edges, "all": every}
+    return drawing.drawn()
 
 
 class _Drawing:
@@ -105,97 +97,91 @@ class _Drawing:
         self._limit = limit
         self._most_entries = max(1, int(_ENTRIES * limit))
         self._announce = announce
-        self._known: dict[str, Topic] = {one.id: one for one in topics.topics} if topics else {}
-        kept = topics.kept.topics if topics else {}
-        self._members = {name: kept[name].members for name in self._known if name in kept}
-        self._topic_of = {key: name for name, members in self._members.items() for key in members}
-        self._topics: dict[str, None] = {}
+        self._topic_of = topics.by_member() if topics is not None else {}
+        self._topics: list[Topic] = []
         self._entries: dict[str, _Entry] = {}
         self._file = ""  # the one in the middle
-        self._least = 1  # the turns that must have touched a file
-
-    def everything(self, _: str) -> None:
-        """Take the largest topics, the newest turns, and the files that several of them touched."""
-        largest = sorted(self._known.values(), key=lambda one: (-one.stored.size, one.id))
-        self._add_topics(one.id for one in largest[: int(_TOPICS * self._limit)])
-        self._add_entries(self._newest(self._timeline.names), self._most_entries)
-        self._least = 2
 
     def topic(self, name: str) -> None:
         """Take a topic, the related ones, its newest turns, and their files."""
         if self._list is None:
             raise NotFoundError("there are no topics yet; `memkit topics` finds them")
         topic = self._list.find(name)
-        self._add_topics([topic.id, *(other.id for _, other in self._list.related(topic))])
-        self._add_members(topic.id, self._most_entries)
+        self._topics = [topic, *(other for _, other in self._list.related(topic))]
+        self._add_members(topic)
 
     def file(self, name: str) -> None:
         """Take a file, the newest turns that touched it, their topics, and their other files."""
         self._file = name
-        newest = self._newest(self._timeline.names, text=name)
-        self._add_entries((one for one in newest if name in one.files), self._most_entries)
+        days = [day for day, numbers in self._timeline.numbers() if name in numbers.files]
+        self._add_entries((one for one in self._newest(days) if name in one.files), self._most_entries)
         if not self._entries:
             raise NotFoundError(f"no turn touched a file {name!r}; the name is that in the day files")
-        self._add_topics(self._topics_of_entries())
+        self._add_topics_of_entries()
 
     def entry(self, name: str) -> None:
         """Take a turn, the others of its session, and those of its topic; their topics and files."""
         session, turn = self._timeline.find_session(name)
-        found = {one.id: one for one in self._newest(self._timeline.days_of(session), session=session)}
+        days = self._timeline.days_of(session)
+        found = {one.id: one for one in self._newest(days) if one.session == session}
         if turn not in found:
             raise NotFoundError(f"{self._timeline.project.root} has no turn {name!r}")
-        self._add_entries([found[turn]], 1)
         self._file = next(iter(found[turn].files), "")
-        self._add_entries(found.values(), max(1, self._most_entries // 2))
+        self._add_entries([found[turn], *found.values()], max(1, self._most_entries // 2))
         if topic := self._topic_of.get(turn):
-            self._add_members(topic, self._most_entries)
-        self._add_topics(self._topics_of_entries())
+            self._add_members(topic)
+        self._add_topics_of_entries()
 
-    def drawn(self) -> tuple[list[GraphNode], list[GraphEdge]]:
-        nodes = {
-            f"{ENTRY}:{one.id}": _node(ENTRY, one.id, one.title, self._topic_of.get(one.id, ""), 1, one.day)
-            for one in self._entries.values()
-        }
-        room = self._limit - len(nodes)
-        nodes |= {f"{TOPIC}:{name}": self._topic_node(name) for name in islice(self._topics, room)}
-        touching = Counter(path for one in self._entries.values() for path in one.files)
-        files = [path for path, count in touching.most_common() if count >= self._least]
-        if self._file in touching:
-            files = list(dict.fromkeys([self._file, *files]))
-        days = {path: one.day for one in reversed(self._entries.values()) for path in one.files}
+    def drawn(self) -> Graph:
+        nodes: dict[str, GraphNode] = {}
+
+        def add(kind: str, name: str, label: str, topic: str, size: int, day: str) -> None:
+            node = f"{kind}:{name}"
+            nodes[node] = {"id": node, "kind": kind, "label": label, "topic": topic, "size": size, "day": day}
+
+        for entry in self._entries.values():
+            add(ENTRY, entry.id, entry.title, self._topic_id(entry), 1, entry.day)
+        for one in self._topics[: self._limit - len(nodes)]:
+            add(TOPIC, one.id, one.label, one.id, one.stored.size, one.last)
+        touching = Counter(path for entry in self._entries.values() for path in entry.files)
+        files = sorted(touching, key=lambda path: (path != self._file, -touching[path]))
+        days = {path: entry.day for entry in reversed(self._entries.values()) for path in entry.files}
         for path in files[: self._limit - len(nodes)]:
-            nodes[f"{FILE}:{path}"] = _node(FILE, path, path, "", touching[path], days[path])
+            add(FILE, path, path, "", touching[path], days[path])
         edges: list[GraphEdge] = [
             {"from": one, "to": other, "kind": kind, "weight": weight}
             for one, other, kind, weight in self._edges()
             if one in nodes and other in nodes
         ]
-        return list(nodes.values()), edges
+        return {"nodes": list(nodes.values()), "edges": edges}
 
     def _edges(self) -> Iterator[tuple[str, str, str, float]]:
-        for name in self._topics:
-            for one in self._known[name].stored.related:
+        related: dict[tuple[str, str], float] = {}
+        for topic in self._topics:
+            for one in topic.stored.related:
                 # Either topic may name the other one among its strongest relations, or both.
-                other = self._known.get(one.id)
-                is_given = other is not None and any(back.id == name for back in other.stored.related)
-                if name < one.id or not is_given:
-                    yield f"{TOPIC}:{name}", f"{TOPIC}:{one.id}", "related", one.strength
+                related[min(topic.id, one.id), max(topic.id, one.id)] = one.strength
+        for (first, second), strength in related.items():
+            yield f"{TOPIC}:{first}", f"{TOPIC}:{second}", "related", strength
         for entry in self._entries.values():
             node = f"{ENTRY}:{entry.id}"
-            yield node, f"{TOPIC}:{self._topic_of.get(entry.id, '')}", "in", 1.0
+            yield node, f"{TOPIC}:{self._topic_id(entry)}", "in", 1.0
             for path, count in entry.files.items():
                 yield node, f"{FILE}:{path}", "touches", float(count)
 
-    def _topic_node(self, name: str) -> GraphNode:
-        topic = self._known[name]
-        return _node(TOPIC, name, topic.label, name, topic.stored.size, topic.last)
+    def _add_topics_of_entries(self) -> None:
+        found = [self._topic_of[name] for name in self._entries if name in self._topic_of]
+        known = {topic.id: topic for topic in found}
+        self._topics = [known[name] for name, _ in Counter(topic.id for topic in found).most_common()]
 
-    def _add_topics(self, names: Iterable[str]) -> None:
-        self._topics |= dict.fromkeys(names)
+    def _add_members(self, topic: Topic) -> None:
+        names = [name for name in self._timeline.names if name[:10] in topic.stored.days]
+        own = (one for one in self._newest(names) if self._topic_id(one) == topic.id)
+        self._add_entries(own, self._most_entries)
 
-    def _topics_of_entries(self) -> Iterator[str]:
-        found = Counter(self._topic_of[name] for name in self._entries if name in self._topic_of)
-        return (name for name, _ in found.most_common())
+    def _topic_id(self, entry: _Entry) -> str:
+        topic = self._topic_of.get(entry.id)
+        return topic.id if topic is not None else ""
 
     def _add_entries(self, entries: Iterable[_Entry], most: int) -> None:
         for one in entries:
@@ -203,37 +189,17 @@ class _Drawing:
                 return
             self._entries.setdefault(one.id, one)
 
-    def _add_members(self, topic: str, most: int) -> None:
-        days = self._known[topic].stored.days
-        names = [name for name in self._timeline.names if name[:10] in days]
-        self._add_entries(self._newest(names, self._members.get(topic, ())), most)
-
-    def _newest(
-        self,
-        days: Iterable[str],
-        wanted: Collection[str] | None = None,
-        session: str = "",
-        text: str = "",
-    ) -> Iterator[_Entry]:
-        """Yield the newest turns, `wanted` or of a session; skipping days without `text` is much faster."""
+    def _newest(self, days: Iterable[str]) -> Iterator[_Entry]:
         for name in sorted(days, reverse=True):
             try:
-                if text and text not in encodable(self._timeline.journal.text(f"{name}.md")):
-                    continue
                 content = read_day(self._timeline.journal, name)
             except JournalError as error:
                 self._announce(str(error))
                 continue
             for heading, turns in reversed(list(content.groups())):
-                if session and (heading is None or heading.pairs.get("session") != session):
-                    continue
+                session = heading.pairs.get("session", "") if heading is not None else ""
                 for section in reversed(turns):
-                    turn = section.pairs["turn"]
-                    if wanted is None or turn in wanted:
-                        calls = Counter(call.path for call in read_parts(content.text(section)).file_calls)
-                        title = one_line(unescape(heading_title(section)), TITLE_CHARACTERS)
-                        yield _Entry(turn, name[:10], title, dict(calls.most_common(_FILES_OF_ENTRY)))
-
-
-def _node(kind: str, name: str, label: str, topic: str, size: int, day: str) -> GraphNode:
-    return {"id": f"{kind}:{name}", "kind": kind, "label": label, "topic": topic, "size": size, "day": day}
+                    calls = Counter(call.path for call in read_parts(content.text(section)).file_calls)
+                    title = one_line(unescape(heading_title(section)), TITLE_CHARACTERS)
+                    files = dict(calls.most_common(_FILES_OF_ENTRY))
+                    yield _Entry(section.pairs["turn"], session, name[:10], title, files)

@@ -138,15 +138,18 @@ class TopicList:
         `found` has the keys of the entries of each result, and its relevance. A topic scores the sum of its
         results.
         """
-        living = {name: one.members for name, one in self.kept.topics.items() if not one.is_gone}
-        topic_of = {key: name for name, members in living.items() for key in members}
+        topic_of = self.by_member()
         scores: dict[str, float] = {}
         for keys, relevance in found:
-            for name in dict.fromkeys(topic_of[key] for key in keys if key in topic_of):
+            for name in dict.fromkeys(topic_of[key].id for key in keys if key in topic_of):
                 scores[name] = scores.get(name, 0.0) + relevance
-        known = {one.id: one for one in self.topics}
-        pairs = [(known[name], score) for name, score in scores.items() if name in known]
+        pairs = [(one, scores[one.id]) for one in self.topics if one.id in scores]
         return sorted(pairs, key=lambda pair: (-pair[1], -pair[0].importance, pair[0].id))
+
+    def by_member(self) -> dict[str, Topic]:
+        """Return the topic of each entry that is in one, by the entry's key."""
+        kept = self.kept.topics
+        return {key: one for one in self.topics if one.id in kept for key in kept[one.id].members}
 
 
 def read_topics(

@@ -1,4 +1,4 @@
-"""The memory as a graph: the whole map, and the view around a topic, a turn, or a file."""
+"""A part of the memory as a graph: what is around a topic, a turn, or a file."""
 
 from __future__ import annotations
 
@@ -57,31 +57,16 @@ def check(found: Graph, limit: int) -> None:
         assert one["weight"] > 0
 
 
-def test_the_whole_map(memory: Memory) -> None:
-    found = front(memory).graph()
-    check(found, 200)
-    assert found["all"] == 27
-    assert (len(ids(found, "topic")), len(ids(found, "entry"))) == (3, 24)
-    assert set(ids(found, "file")) == {"file:README.md", "file:src/03.py", "file:src/04.py", "file:src/05.py"}
-    assert len(edges(found, "in")) == 24
-    assert len(edges(found, "touches")) == 48
-    topics = {one["id"]: one for one in found["nodes"] if one["kind"] == "topic"}
-    assert {one["size"] for one in topics.values()} == {8}
-    assert {one["topic"] for one in found["nodes"] if one["kind"] == "entry"} == {name.partition(":")[2] for name in topics}
-    readme = next(one for one in found["nodes"] if one["id"] == "file:README.md")
-    assert (readme["size"], readme["day"], readme["topic"]) == (24, "2026-05-02", "")
-
-
 def test_limits_and_what_is_not_there(memory: Memory) -> None:
+    door = front(memory)
     for limit in (1, 2, 3, 5, 8, 13, 50):
-        found = front(memory).graph(limit=limit)
+        found = door.graph("file:README.md", limit=limit)
         check(found, limit)
         shown = [one["day"] for one in found["nodes"] if one["kind"] == "entry"]
         assert shown == sorted(shown, reverse=True)
         assert shown[0] == "2026-05-02"
-    door = front(memory)
     for around in (
-        "topic:ffffffff", "topic:", "topic", "file:", "file:nothing.py", "file:../../etc/passwd", "file:src/0",
+        "", "topic:ffffffff", "topic:", "topic", "file:", "file:nothing.py", "file:../../etc/passwd", "file:src/0",
         "entry:ffffffff", "entry:", ":", "note:1", "x", "entry:5e550000", "file:\udce9",
     ):  # fmt: skip
         with pytest.raises((NotFoundError, AmbiguousIdError)):
@@ -109,6 +94,13 @@ def test_around_a_topic_and_a_file(memory: Memory) -> None:
     assert ids(found, "file") == ["file:src/04.py", "file:README.md"]
     assert len(ids(found, "topic")) == 1
     assert len(ids(door.graph("file:README.md", limit=20), "entry")) == 12
+    everything = door.graph("file:README.md", limit=200)
+    check(everything, 200)
+    assert (len(ids(everything, "topic")), len(ids(everything, "entry"))) == (3, 24)
+    assert (len(edges(everything, "in")), len(edges(everything, "touches"))) == (24, 48)
+    assert {one["size"] for one in everything["nodes"] if one["kind"] == "topic"} == {8}
+    readme = next(one for one in everything["nodes"] if one["id"] == "file:README.md")
+    assert (readme["size"], readme["day"], readme["topic"]) == (24, "2026-05-02", "")
 
 
 def test_around_a_turn(memory: Memory) -> None:
@@ -126,17 +118,17 @@ def test_around_a_turn(memory: Memory) -> None:
 
 def test_without_topics(tmp_path: Path) -> None:
     bare = make_memory(tmp_path, DAYS, embedding={"provider": "none"}, service={"enabled": False})
-    found = front(bare).graph()
+    turn = next(iter(front(bare).sessions())).turns[0]
+    found = front(bare).graph(f"entry:{turn}")
     check(found, 200)
-    assert (len(ids(found, "entry")), ids(found, "topic"), found["all"]) == (6, [], 6)
+    assert ids(found, "entry") and not ids(found, "topic")
     with pytest.raises(NotFoundError, match="no topics yet"):
         front(bare).graph("topic:5f0c0e0a")
-    for path in Path(bare.project.memory).iterdir():
-        path.unlink()
-    assert front(bare).graph() == {"nodes": [], "edges": [], "all": 0}
 
 
 def test_a_limit_has_a_limit(tmp_path: Path) -> None:
-    lines = "\n".join(f"### 09:00 Step {n} <!-- turn:{n:08x} -->\n**Answered** Done.\n" for n in range(MOST_NODES))
+    lines = "\n".join(
+        f"### 09:00 Step {n} <!-- turn:{n:08x} -->\n**Did** Edit a.py\n**Answered** Done.\n" for n in range(MOST_NODES)
+    )
     long = make_memory(tmp_path, {"2026-11-20.md": f"# 2026-11-20\n\n## 09:00 Long <!-- session:5e550001 -->\n\n{lines}"})
-    assert len(front(long).graph(limit=10**9)["nodes"]) == int(0.6 * MOST_NODES)
+    assert len(ids(front(long).graph("file:a.py", limit=10**9), "entry")) == int(0.6 * MOST_NODES)
