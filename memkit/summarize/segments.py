@@ -253,9 +253,7 @@ def _ends(group: Sequence[SegmentTurn], turn: SegmentTurn, settings: SummarizeSe
     return sum(one.tokens for one in group) + turn.tokens > settings.segment_tokens
 
 
-def _context(
-    before: Sequence[SegmentTurn], first: SegmentTurn, settings: SummarizeSettings
-) -> str:
+def _context(before: Sequence[SegmentTurn], first: SegmentTurn, settings: SummarizeSettings) -> str:
     since = first.began - timedelta(minutes=settings.overlap_minutes)
     text = "\n\n".join(turn.text for turn in before if turn.ended >= since)
     limit = settings.overlap_tokens * CHARACTERS_PER_TOKEN
@@ -313,10 +311,7 @@ def in_order(candidates: Sequence[Candidate]) -> list[Candidate]:
     for one in candidates:
         session = one.segment.session
         first[session] = min(when(one), first.get(session, when(one)))
-    return sorted(
-        candidates,
-        key=lambda one: (first[one.segment.session], one.segment.session, when(one)),
-    )
+    return sorted(candidates, key=lambda one: (first[one.segment.session], one.segment.session, when(one)))
 
 
 def sessions_of(candidates: Sequence[Candidate]) -> list[QueuedSession]:
