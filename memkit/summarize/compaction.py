@@ -402,12 +402,12 @@ class Compaction:
 
         unindexed.mark(self.home, self.project.root)
         self.journal.change_facts(name, change, keep)
-        record = _path(self.home, self.project)
-        try:
-            if is_undo:
+        if is_undo:
+            record = _path(self.home, self.project)
+            try:
                 record.unlink(missing_ok=True)
-        except OSError as error:
-            raise ArchiveError(f"undone, but {record} cannot be removed: {error.strerror}") from error
+            except OSError as error:
+                raise ArchiveError(f"undone, but {record} cannot be removed: {error.strerror}") from error
         return kept[-1] if kept else None
 
     @property

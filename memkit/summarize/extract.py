@@ -138,10 +138,7 @@ def _worked(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
 def write_extracts(
     home: Home, journal: Journal, archive: Archive, segments: Iterable[Segment], redact: Callable[[str], str]
 ) -> int:
-    """Write the extracts of closed segments that have none. Return how many got one.
-
-    Raise `JournalError`.
-    """
+    """Write the extracts of closed segments that have none; return how many got one. Raise `JournalError`."""
     forgotten = Tombstones(home).forgotten().grips
     archived = functools.cache(functools.partial(archived_turns, archive))
     written = 0

@@ -121,8 +121,7 @@ def read_segments(
 ) -> list[Segment]:
     """Return the segments of a session's day that have no summary yet, including the open one.
 
-    `under_way` is the id of a prompt that was written before its turn ended, or "". Raise
-    `JournalError`.
+    `under_way` is the id of a prompt that was written before its turn ended, or "". Raise `JournalError`.
     """
     content = journal.day(day)
     turns = turns_of(content, session)
@@ -130,10 +129,7 @@ def read_segments(
         return []
     archived = archived_turns(archive, session)
     compacted = _compacted_turns(archived.values(), {turn.section.pairs["turn"] for turn in turns})
-    read = [
-        _read_turn(content, turn.section, day, archived, compacted, under_way, settings)
-        for turn in turns
-    ]
+    read = [_read_turn(content, one.section, day, archived, compacted, under_way, settings) for one in turns]
     segments: list[Segment] = []
     runs = groupby(range(len(turns)), key=lambda number: turns[number][1:])
     for (_, is_summarized), numbers in runs:  # a segment never crosses a heading

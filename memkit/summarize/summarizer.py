@@ -225,10 +225,7 @@ class Summarizer:
                 report.calls += self.calls.made - made
 
     def drop_finished(self, project: Project) -> None:
-        """Remove the days of a project from the queue that need no more summaries: its rollups wait for them.
-
-        Raise `JournalError`.
-        """
+        """Unqueue the finished days of a project: its rollups wait for them. Raise `JournalError`."""
         settings = self.settings_of(project)
         for queued in [one for one in self.queue if one.root == project.root]:
             _, finished = self._candidates(queued, settings, is_live=False)
@@ -247,10 +244,7 @@ class Summarizer:
             report.projects.add(root)
 
     def extract_imported(self, root: str, session: str, days: Collection[str], report: SummaryReport) -> None:
-        """Write extracts of an imported session on its days. No model summarizes it unasked.
-
-        Raise `JournalError`.
-        """
+        """Write extracts of an imported session, which no model summarizes unasked. Raise `JournalError`."""
         project = Project(root, self.home)
         settings = self.settings_of(project)
         if settings.summarize.mode == "off" or is_left_out(project, settings):
@@ -413,7 +407,14 @@ class Summarizer:
         for root, session in asking:  # before the call: the next one waits also if this one is killed
             self.queue.postpone_look(root, session, self.calls.now() + ALONE_SECONDS)
         names = sorted({root for root, _ in asking})
-        parts = [self._part(root, group, questions) for root in names]
+        parts = []
+        for root in names:
+            project = Project(root, self.home)
+            chosen = self.settings_of(project)
+            clean = partial(redact, patterns=chosen.capture.compiled_patterns())
+            journal = Journal(project, shared=chosen.memory.shared, home=self.home)
+            segments = [one.segment for one in group if one.queued.root == root]
+            parts.append(CallPart(journal, clean, segments, [one for one in questions if one.root == root]))
         settings, purpose = self._settings(names[0]), "summarize" if group else "check"
         with self.calls.ask(make_task(parts, settings), settings, purpose, ", ".join(names)) as reply:
             found = self._read_answer(reply, group, parts) if group else {}
@@ -428,16 +429,6 @@ class Summarizer:
             error = UnusableReplyError(f"the model's answer leaves out {left_out}; memkit asks again")
             report.failures.append(str(error))
             self._note_failure(missing, error)
-
-    def _part(self, root: str, group: Sequence[Candidate], questions: Sequence[Question]) -> CallPart:
-        project = Project(root, self.home)
-        settings = self.settings_of(project)
-        return CallPart(
-            Journal(project, shared=settings.memory.shared, home=self.home),
-            partial(redact, patterns=settings.capture.compiled_patterns()),
-            [one.segment for one in group if one.queued.root == root],
-            [one for one in questions if one.root == root],
-        )
 
     def _read_answer(
         self, reply: Reply, group: Sequence[Candidate], parts: Sequence[CallPart]
