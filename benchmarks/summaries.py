@@ -59,7 +59,7 @@ from memkit.settings import EmbeddingSettings, SummarizeSettings  # noqa: E402
 from memkit.settings.load import Settings  # noqa: E402
 from memkit.summarize.answer import LIMITS  # noqa: E402
 from memkit.summarize.checks import is_order, is_proved  # noqa: E402
-from memkit.summarize.second_look import NO, UNKNOWN, YES, Question, checked  # noqa: E402
+from memkit.summarize.second_look import NO, UNKNOWN, YES, checked  # noqa: E402
 from memkit.summarize.wording import KnownVectors, Measures, Passage, is_covered, passages  # noqa: E402
 from memkit.summarize.wording import measure as measure_wording  # noqa: E402
 from memkit.text import estimate_tokens  # noqa: E402
@@ -92,16 +92,11 @@ def is_marked(text: str, turns: Sequence[str], vectors: KnownVectors | None) -> 
 def is_marked_later(text: str, lie: str, share: float, dice: random.Random) -> bool:
     """Return whether looks mark a bullet if a `share` of the verdicts is right, each drawn anew."""
     right = YES if not lie else UNKNOWN if lie == "fabrication" else NO
-
-    class Simulated:
-        def supports(self, bullet: str, passages: Sequence[str]) -> str:
-            others = [one for one in (YES, NO, UNKNOWN) if one != right]
-            return right if dice.random() < share else dice.choice(others)
-
+    wrong = [one for one in (YES, NO, UNKNOWN) if one != right]
     check = UNCHECKED
     while check.startswith(UNCHECKED):
         bullet = WrittenBullet("", text, "", (), check, is_extract=False)
-        check = checked(Question("", "", "", bullet, ()), Simulated())
+        check = checked(bullet, right if dice.random() < share else dice.choice(wrong))
     return check == UNVERIFIED
 
 

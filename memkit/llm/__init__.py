@@ -243,9 +243,7 @@ def http_error(
             wait,
         )
     if status < 400:
-        return NotConfiguredError(
-            f"{name} redirects the request ({status}); check summarize.base_url"
-        )
+        return NotConfiguredError(f"{name} redirects the request ({status}); check summarize.base_url")
     return ModelError(f"{name} rejects the request ({status}): {reason}")
 
 

@@ -32,9 +32,7 @@ class AnthropicProvider:
         self._key = find_key(environ, (_KEY,), llm.NotConfiguredError)
         self._token = "" if self._key else find_key(environ, (_TOKEN,), llm.NotConfiguredError)
         if not (self._key or self._token):
-            raise llm.NotConfiguredError(
-                f"the provider anthropic needs a key; {how_to_set('anthropic')}"
-            )
+            raise llm.NotConfiguredError(f"the provider anthropic needs a key; {how_to_set('anthropic')}")
         self._base_url = settings.base_url or environ.get("ANTHROPIC_BASE_URL", "")
         self._timeout = settings.timeout_seconds
 
@@ -47,7 +45,13 @@ class AnthropicProvider:
         )
         # An exception of the SDK may hold the request or the key: only one line of it goes on.
         try:
-            with self._client(anthropic) as client:
+            with anthropic.Anthropic(
+                api_key=self._key or None,
+                auth_token=self._token or None,
+                base_url=self._base_url or None,
+                timeout=self._timeout,
+                max_retries=0,
+            ) as client:
                 message = client.messages.create(**self._request(task))
         except anthropic.APIStatusError as error:
             raise self._status_error(error) from None
@@ -64,16 +68,6 @@ class AnthropicProvider:
         if not isinstance(message, anthropic.types.Message):
             raise unreadable
         return self._reply(task, message)
-
-    def _client(self, sdk: Any) -> anthropic.Anthropic:
-        client: anthropic.Anthropic = sdk.Anthropic(
-            api_key=self._key or None,
-            auth_token=self._token or None,
-            base_url=self._base_url or None,
-            timeout=self._timeout,
-            max_retries=0,
-        )
-        return client
 
     def _request(self, task: Task) -> dict[str, Any]:
         # The API caches the tool and these instructions if they reach the model's minimum length.

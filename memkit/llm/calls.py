@@ -73,11 +73,7 @@ def _known(provider: str, model: str) -> dict[str, Any]:
 
 def _dollars(prices: dict[str, Any], usage: TokenUsage) -> float:
     uncached = usage.tokens_in - usage.cache_read - usage.cache_written
-    read = (
-        uncached
-        + usage.cache_read * prices["cache_read"]
-        + usage.cache_written * prices["cache_written"]
-    )
+    read = uncached + usage.cache_read * prices["cache_read"] + usage.cache_written * prices["cache_written"]
     return float(read * prices["in"] + usage.tokens_out * prices["out"]) / _MILLION
 
 

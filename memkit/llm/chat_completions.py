@@ -78,9 +78,7 @@ class ChatCompletionsProvider:
     chat completions it cuts the material to a few thousand tokens without a word.
     """
 
-    def __init__(
-        self, service: Service, settings: SummarizeSettings, environ: Mapping[str, str]
-    ) -> None:
+    def __init__(self, service: Service, settings: SummarizeSettings, environ: Mapping[str, str]) -> None:
         """Raise `NotConfiguredError` without a key, unless the user set another address (LM Studio, …)."""
         self.name = service.name
         self.model = settings.model or service.model
@@ -201,10 +199,7 @@ def _ollama_options(task: Task) -> dict[str, Any]:
         # Newer servers refuse material that is too long for the model, instead of cutting it silently.
         "truncate": False,
         "shift": False,
-        "options": {
-            "num_ctx": -(-needed // _OLLAMA_STEP) * _OLLAMA_STEP,
-            "num_predict": task.max_tokens,
-        },
+        "options": {"num_ctx": -(-needed // _OLLAMA_STEP) * _OLLAMA_STEP, "num_predict": task.max_tokens},
     }
 
 

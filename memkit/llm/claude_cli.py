@@ -159,9 +159,7 @@ class ClaudeCliProvider:
         ]
 
 
-def read_result(
-    ended: subprocess.CompletedProcess[str], schema: Mapping[str, Any], model: str
-) -> Reply:
+def read_result(ended: subprocess.CompletedProcess[str], schema: Mapping[str, Any], model: str) -> Reply:
     """Return the answer that Claude Code printed. Raise a `ModelError` if there is none."""
     result = _result(ended.stdout)
     if result is None:
@@ -198,9 +196,7 @@ def _result(output: str) -> dict[str, Any] | None:
     return None
 
 
-def _error(
-    result: Mapping[str, Any], text: str, model: str, usage: TokenUsage
-) -> llm.ModelError | None:
+def _error(result: Mapping[str, Any], text: str, model: str, usage: TokenUsage) -> llm.ModelError | None:
     reason = excerpt(text)
     status = result.get("api_error_status")
     if result.get("stop_reason") == "refusal" or _REFUSAL.match(text):

@@ -6,7 +6,7 @@ import logging
 import re
 from collections import defaultdict
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,13 +16,13 @@ from memkit.llm import UnusableReplyError
 from memkit.summarize.bullets import (
     LABELS,
     MAX_TURNS,
-    OF_THE_PERSON,
     Bullet,
     Evidence,
     clean_sentence,
+    provable_by,
 )
 from memkit.summarize.checks import is_order, is_proved
-from memkit.summarize.wording import KnownVectors, is_covered, passages
+from memkit.summarize.wording import KnownVectors, is_covered
 
 if TYPE_CHECKING:
     from memkit.embedding import Embedder
@@ -149,34 +149,21 @@ def _read_bullets(
         gives_order = is_order(text)
         kind = "preference" if gives_order else draft.kind
         limits = ORDER_LIMITS if gives_order else _LIMITS_OF.get(kind, LIMITS)
-        bullet = _checked(Bullet(text, kind, draft.turns, is_verified=False), evidence, vectors, limits)
-        if gives_order and not bullet.is_verified:
+        named = [evidence[turn] for turn in draft.turns]
+        is_verified = is_proved(text, "\n".join(one.everything for one in named))
+        if is_verified:
+            is_verified = is_covered(text, provable_by(kind, named), vectors, limits)
+        if gives_order and not is_verified:
             continue
         if gives_order:
-            bullet = replace(bullet, text=f"The person asked: {text}")
+            text = f"The person asked: {text}"
+        # A mark must not hide open work, and nobody can confirm a question.
+        bullet = Bullet(text, kind, draft.turns, is_verified, is_checked=kind == "open")
         found.setdefault(bullet.grip, bullet)
     return list(found.values())
 
 
-def _checked(
-    bullet: Bullet,
-    evidence: Mapping[str, Evidence],
-    vectors: KnownVectors | None,
-    limits: tuple[float, float],
-) -> Bullet:
-    named = [evidence[turn] for turn in bullet.turns]
-    is_verified = is_proved(bullet.text, "\n".join(one.everything for one in named))
-    if is_verified:
-        by_person = bullet.kind in OF_THE_PERSON
-        cited = [passage for one in named for passage in passages(one.own if by_person else one.digest)]
-        is_verified = is_covered(bullet.text, cited, vectors, limits)
-    # A mark must not hide open work, and nobody can confirm a question.
-    return replace(bullet, is_verified=is_verified, is_checked=bullet.kind == "open")
-
-
-def _read_draft(
-    item: Any, numbers: Mapping[int, tuple[int, str]], evidence: Container[str]
-) -> _Draft | None:
+def _read_draft(item: Any, numbers: Mapping[int, tuple[int, str]], evidence: Container[str]) -> _Draft | None:
     if not isinstance(item, dict):
         return None
     text = item.get("text")

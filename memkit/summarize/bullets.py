@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +14,6 @@ from typing import Any, NamedTuple
 from memkit import anchors
 from memkit.anchors import UNCHECKED, UNVERIFIED
 from memkit.archive.archive import Archive
-from memkit.archive.turn import ArchivedTurn
 from memkit.bullets import WrittenBullet, bullet_line, read_bullets
 from memkit.errors import ConfigError
 from memkit.journal.decisions import decisions
@@ -25,7 +25,7 @@ from memkit.llm import Task
 from memkit.settings import SummarizeSettings
 from memkit.summarize.second_look import VERDICTS, Question, answers_so_far, look_instructions
 from memkit.summarize.segments import Segment, archived_turns
-from memkit.summarize.wording import PERSON, KnownVectors, best_passages, passages
+from memkit.summarize.wording import PERSON, KnownVectors, Passage, best_passages, passages
 from memkit.text import defuse, encodable
 
 OF_THE_PERSON = frozenset(("decision", "preference", "pattern"))
@@ -60,9 +60,7 @@ LABELS = {
 KINDS = tuple(LABELS)
 
 _BULLET_SIGN = re.compile(r"^(?:[-*•]\s+|\d+[.)]\s+)")
-_LABEL = re.compile(
-    rf"^(?:{'|'.join((*LABELS.values(), *KINDS))}|fact|superseded)\s*:\s*", re.IGNORECASE
-)
+_LABEL = re.compile(rf"^(?:{'|'.join((*LABELS.values(), *KINDS))}|fact|superseded)\s*:\s*", re.IGNORECASE)
 
 _TAGS = ("record", "project", "segment", "context", "turn", "claim", "passages")
 
@@ -85,11 +83,7 @@ def list_schema(name: str, kinds: Iterable[str], **numbers: str) -> dict[str, An
 def answer_schema(name: str, properties: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema of an answer: a list `name` of objects that have all of these properties."""
     item = {"type": "object", "properties": properties, "required": list(properties)}
-    return {
-        "type": "object",
-        "properties": {name: {"type": "array", "items": item}},
-        "required": [name],
-    }
+    return {"type": "object", "properties": {name: {"type": "array", "items": item}}, "required": [name]}
 
 
 SEGMENTS = answer_schema(
@@ -100,7 +94,6 @@ SEGMENTS = answer_schema(
         **list_schema("bullets", KINDS, turns="numbers of the turns that prove it")["properties"],
     },
 )
-
 
 VERDICTS_SCHEMA = answer_schema(
     "verdicts",
@@ -251,21 +244,13 @@ class Evidence(NamedTuple):
     own: str
 
 
-class Cited(NamedTuple):
-    """Turns of a session on a day."""
-
-    session: str
-    day: str
-    turns: Sequence[str]
-
-
-def read_evidence(journal: Journal, archive: Archive, wanted: Iterable[Cited]) -> dict[str, Evidence]:
-    """Return the evidence of each turn, by id. Raise `JournalError`."""
+def read_evidence(
+    journal: Journal, archive: Archive, wanted: Iterable[tuple[str, str, Sequence[str]]]
+) -> dict[str, Evidence]:
+    """Return the evidence of the turns of `wanted` sessions and days, by id. Raise `JournalError`."""
     evidence: dict[str, Evidence] = {}
-    archived: dict[str, dict[str, ArchivedTurn]] = {}
+    archived = functools.cache(functools.partial(archived_turns, archive))
     for session, day, cited in wanted:
-        if session not in archived:
-            archived[session] = archived_turns(archive, session)
         content = journal.day(day)
         before = {
             turn.pairs["turn"]: content.text(earlier)
@@ -275,7 +260,7 @@ def read_evidence(journal: Journal, archive: Archive, wanted: Iterable[Cited]) -
         for turn in cited:
             section = content.find_turn(turn)
             digest = content.text(section) if section is not None else ""
-            exchange = archived[session].get(turn)
+            exchange = archived(session).get(turn)
             if exchange is not None:
                 digest = with_whole(digest, *exchange.words, (exchange.project, exchange.cwd))
             parts = [day, digest]
@@ -287,16 +272,18 @@ def read_evidence(journal: Journal, archive: Archive, wanted: Iterable[Cited]) -
     return evidence
 
 
+def provable_by(kind: str, evidence: Iterable[Evidence]) -> list[Passage]:
+    """Return the passages that can prove a bullet of a kind."""
+    by_person = kind in OF_THE_PERSON
+    return [shown for one in evidence for shown in passages(one.own if by_person else one.digest)]
+
+
 def passages_for(
     bullet: WrittenBullet, evidence: Iterable[Evidence], vectors: KnownVectors | None
 ) -> tuple[str, ...]:
-    """Return the passages to show with a bullet for its next look, each with its speaker.
-
-    Only passages that can prove a bullet of its kind are shown.
-    """
+    """Return the passages to show with a bullet for its next look, each with its speaker."""
     label = bullet.words.partition(": ")[0]
-    by_person = any(LABELS[kind] == label for kind in OF_THE_PERSON)
-    cited = [shown for one in evidence for shown in passages(one.own if by_person else one.digest)]
+    cited = provable_by(next((kind for kind in LABELS if LABELS[kind] == label), ""), evidence)
     is_first = not answers_so_far(bullet.check)
     most, characters = (SENTENCES, SENTENCE_CHARACTERS) if is_first else (len(cited), WHOLE_CHARACTERS)
     found = best_passages(bullet.claim, cited, vectors, most, WHOLE_CHARACTERS)

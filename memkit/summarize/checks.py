@@ -27,9 +27,7 @@ _TIMES = {"k": 1e3, "m": 1e6, "thousand": 1e3, "million": 1e6}
 _IDENTIFIER = re.compile(
     r".*[A-Za-z]\d|.*\d[A-Za-z]|.*[a-z][A-Z]|.*\w[_/\\@#$=]\w|.*\w\w\.\w|[/~.]\w|--?\w|[A-Z]{2,}[-_]"
 )
-_PROSE = frozenset(
-    {"and/or", "either/or", "yes/no", "on/off", "his/her", "he/she", "n/a", "w/o", "i/o"}
-)
+_PROSE = frozenset({"and/or", "either/or", "yes/no", "on/off", "his/her", "he/she", "n/a", "w/o", "i/o"})
 
 
 def is_proved(text: str, source: str) -> bool:

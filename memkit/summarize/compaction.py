@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import functools
 import logging
@@ -104,46 +103,6 @@ def note_compaction(
         write_state(path, VERSION, msgspec.to_builtins(last, order="deterministic"))
     except OSError as error:
         raise ArchiveError(f"cannot write {path}: {error.strerror}; nothing was changed") from error
-
-
-def undoing_change(
-    home: Home, project: Project, name: str, redact: Callable[[str], str]
-) -> FactChange:
-    """Return the change that undoes the last compaction of the file `name`.
-
-    A fact that was forgotten since does not come back. Raise `NotFoundError` if no compaction is recorded,
-    `MemkitError` if its facts cannot be restored.
-    """
-    last = read_state(_path(home, project), VERSION, _last_compaction)
-    if last is None or last.name != name:
-        raise NotFoundError(f"there is no compaction to undo in {Path(project.memory, name)}")
-    copy = directory_of_replaced(home, project.root) / last.copy
-    try:
-        old = read_file(copy) if last.copy else ""
-    except OSError as error:
-        raise ArchiveError(f"{copy} cannot be read: {error.strerror}; nothing was changed") from error
-    if last.removed and not old:
-        raise MemkitError(
-            f"cannot undo the last compaction: {copy}, the old text of {name}, is gone, as after "
-            "`memkit forget`; nothing was changed"
-        )
-    forgotten = Tombstones(home).forgotten().within(project.root)
-    restored = [
-        dataclasses.replace(one.fact, text=redact(one.fact.text))
-        for _, one in FactFile(old, name).everywhere()
-        if one.id in last.removed
-        and not forgotten.covers_fact(one.id, one.fact.citations.turns, one.fact.citations.grips)
-    ]
-    return FactChange(last.added, tuple(restored), last.compacted)
-
-
-def forget_compaction(home: Home, project: Project) -> None:
-    """Remove the record of the last compaction, after it was undone. Raise `ArchiveError`."""
-    path = _path(home, project)
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        raise ArchiveError(f"undone, but {path} cannot be removed: {error.strerror}") from error
 
 
 def _path(home: Home, project: Project) -> Path:
@@ -373,9 +332,7 @@ class Compaction:
         try:
             facts = self._condense()
         except MemkitError as error:
-            raise CompactionError(
-                f"{error}; nothing was changed (calls made: {self.calls.made})"
-            ) from error
+            raise CompactionError(f"{error}; nothing was changed (calls made: {self.calls.made})") from error
         after = {one.fact.id for one in facts}
         before = {one.fact.id for one in self.known}
         added = tuple(one.fact for one in facts if one.fact.id not in before)
@@ -397,13 +354,36 @@ class Compaction:
         before = self.journal.text(self.path.name)
         after = change.apply(before, self.path.name)
         path = str(self.path)
-        return difflib.unified_diff(
-            before.splitlines(), after.splitlines(), path, path, lineterm=""
-        )
+        return difflib.unified_diff(before.splitlines(), after.splitlines(), path, path, lineterm="")
 
     def undo(self) -> FactChange:
-        """Return the change that undoes the last compaction; see `undoing_change` for errors."""
-        return undoing_change(self.home, self.project, self.path.name, self._redact)
+        """Return the change that undoes the last compaction of the file.
+
+        A fact that was forgotten since does not come back. Raise `NotFoundError` if no compaction is
+        recorded, `MemkitError` if its facts cannot be restored.
+        """
+        name = self.path.name
+        last = read_state(_path(self.home, self.project), VERSION, _last_compaction)
+        if last is None or last.name != name:
+            raise NotFoundError(f"there is no compaction to undo in {Path(self.project.memory, name)}")
+        copy = directory_of_replaced(self.home, self.project.root) / last.copy
+        try:
+            old = read_file(copy) if last.copy else ""
+        except OSError as error:
+            raise ArchiveError(f"{copy} cannot be read: {error.strerror}; nothing was changed") from error
+        if last.removed and not old:
+            raise MemkitError(
+                f"cannot undo the last compaction: {copy}, the old text of {name}, is gone, as after "
+                "`memkit forget`; nothing was changed"
+            )
+        forgotten = Tombstones(self.home).forgotten().within(self.project.root)
+        restored = [
+            replace(one.fact, text=self._redact(one.fact.text))
+            for _, one in FactFile(old, name).everywhere()
+            if one.id in last.removed
+            and not forgotten.covers_fact(one.id, one.fact.citations.turns, one.fact.citations.grips)
+        ]
+        return FactChange(last.added, tuple(restored), last.compacted)
 
     def write(self, change: FactChange, *, is_undo: bool = False) -> Path | None:
         """Apply `change` to the file. Return the copy of its old text, or None if it had none.
@@ -423,7 +403,11 @@ class Compaction:
         unindexed.mark(self.home, self.project.root)
         self.journal.change_facts(name, change, keep)
         if is_undo:
-            forget_compaction(self.home, self.project)
+            record = _path(self.home, self.project)
+            try:
+                record.unlink(missing_ok=True)
+            except OSError as error:
+                raise ArchiveError(f"undone, but {record} cannot be removed: {error.strerror}") from error
         return kept[-1] if kept else None
 
     @property

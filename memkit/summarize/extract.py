@@ -65,9 +65,7 @@ _USUAL = re.compile(r"(?:gh|git|mkdir)\b")
 _TRUNKS = ("", "main", "master", "develop", "trunk", "HEAD")
 _NO_FAILURE = re.compile(r"doesn't want to proceed|Request interrupted by user")
 _CODE_LINE = re.compile(r"[;{}]\s*$|·")
-_PREFIX = re.compile(
-    r"^(?:cd\s[^;&|]+(?:&&|;)\s*|(?:export\s+)?\w+=\S*\s+(?:&&\s*)?|time\s+|sudo\s+)+"
-)
+_PREFIX = re.compile(r"^(?:cd\s[^;&|]+(?:&&|;)\s*|(?:export\s+)?\w+=\S*\s+(?:&&\s*)?|time\s+|sudo\s+)+")
 _SUFFIX = re.compile(r"(?:2>&1|2>\s*/dev/null|\|&?\s*(?:tail|head|grep|cat|tee)\b[^|]*)\Z")
 """One redirection or filter at the end. One pattern for all of them takes exponential time."""
 
@@ -140,10 +138,7 @@ def _worked(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
 def write_extracts(
     home: Home, journal: Journal, archive: Archive, segments: Iterable[Segment], redact: Callable[[str], str]
 ) -> int:
-    """Write the extracts of closed segments that have none. Return how many got one.
-
-    Raise `JournalError`.
-    """
+    """Write the extracts of closed segments that have none; return how many got one. Raise `JournalError`."""
     forgotten = Tombstones(home).forgotten().grips
     archived = functools.cache(functools.partial(archived_turns, archive))
     written = 0
@@ -174,17 +169,10 @@ _Line = tuple[str, str, Sequence[str]]
 
 
 def _edited(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
-    edits = {
-        turn.id: [
-            call.given
-            for call in turn.calls
-            if role_of(call.name) == "edit"
-            and not call.has_failed
-            and call.given
-            and call.outcome != "no result"
-        ]
-        for turn in turns
-    }
+    edits: dict[str, list[str]] = {}
+    for turn in turns:
+        done = [call for call in turn.calls if role_of(call.name) == "edit" and not call.has_failed]
+        edits[turn.id] = [call.given for call in done if call.given and call.outcome != "no result"]
     names = sorted(filter(edits.get, edits), key=lambda name: -len(edits[name]))[:MAX_TURNS]
     counts = Counter(path for name in edits if name in names for path in edits[name])
     shown = [f"{path} ×{count}" if count > 1 else path for path, count in counts.most_common(MOST_FILES)]
@@ -216,7 +204,7 @@ class _Run:
     @property
     def is_look(self) -> bool:
         """Whether the command only looks, or is empty."""
-        return self.command.split()[:1] == [] or self.command.split()[0] in LOOKS
+        return not self.command.strip() or self.command.split()[0] in LOOKS
 
     @property
     def has_failed(self) -> bool:
@@ -235,11 +223,8 @@ def _failed(turns: Sequence[ExtractTurn], most: int) -> Iterator[_Line]:
             if role_of(call.name) == "shell" and not is_own and not _NO_FAILURE.search(call.outcome):
                 key, command = _command(call.given)
                 runs.setdefault(key, []).append(_Run(turn.id, command, call))
-    found = []
-    for group in runs.values():
-        for failed, passed in _streaks(group):
-            if passed or len(failed) > 1 or not failed[0].is_look:
-                found.append((failed, passed))
+    streaks = [one for group in runs.values() for one in _streaks(group)]
+    found = [one for one in streaks if one[1] or len(one[0]) > 1 or not one[0][0].is_look]
     order = {id(failed): n for n, (failed, _) in enumerate(found)}
     found.sort(key=lambda one: (one[1] is None, -len(one[0])))
     for failed, passed in sorted(found[:most], key=lambda one: order[id(one[0])]):

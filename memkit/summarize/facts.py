@@ -353,9 +353,7 @@ def read_facts(
     return found
 
 
-def _read_fact(
-    item: Any, sources: Mapping[int, Source], redact: Callable[[str], str]
-) -> Statement | None:
+def _read_fact(item: Any, sources: Mapping[int, Source], redact: Callable[[str], str]) -> Statement | None:
     if not isinstance(item, dict):
         return None
     given, kind = item.get("text"), read_kind(item.get("kind"), LABELS)
@@ -387,9 +385,7 @@ def _gives_way(old: Source, text: str) -> bool:
     return is_about(old.text, text)
 
 
-def _superseded(
-    old: Iterable[Source], kept: Iterable[Source], kind: str, text: str
-) -> tuple[str, ...]:
+def _superseded(old: Iterable[Source], kept: Iterable[Source], kind: str, text: str) -> tuple[str, ...]:
     """A fact that only rewords an old one, or joins several, supersedes nothing: the old one was right."""
     found: list[str] = []
     for one in old:

@@ -37,18 +37,8 @@ from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings
 from memkit.summarize.answer import clean_title
 from memkit.summarize.bullets import instructions, list_schema
-from memkit.summarize.facts import (
-    Source,
-    make_facts_task,
-    read_facts,
-    written_statement,
-)
-from memkit.summarize.rollup_material import (
-    LEVELS,
-    RollupMaterial,
-    basis_of,
-    tokens_of,
-)
+from memkit.summarize.facts import Source, make_facts_task, read_facts, written_statement
+from memkit.summarize.rollup_material import LEVELS, RollupMaterial, basis_of, tokens_of
 from memkit.summarize.summarizer import SummaryReport, concerns_all, is_left_out
 from memkit.timeline import nodes
 from memkit.timeline.nodes import Span
@@ -108,9 +98,7 @@ class DueRollup:
         return f"{self.span.name} {self.basis}"
 
 
-def due_rollups(
-    project: Project, home: Home, settings: Settings, today: date
-) -> list[DueRollup]:
+def due_rollups(project: Project, home: Home, settings: Settings, today: date) -> list[DueRollup]:
     """Return the closed periods of a project whose rollup is missing or out of date.
 
     Weeks come before months, and months before years, each the newest first. A period waits for what is due

@@ -48,9 +48,7 @@ def tokens_of(entries: Iterable[Source]) -> int:
 class RollupMaterial:
     """Reads the material of one project, each day once. The caller handles `JournalError`."""
 
-    def __init__(
-        self, project: Project, home: Home, settings: Settings, asked: Span | None = None
-    ) -> None:
+    def __init__(self, project: Project, home: Home, settings: Settings, asked: Span | None = None) -> None:
         """For a period that the user `asked` for, it has all material of that period and nothing else."""
         self._journal = Journal(project, shared=settings.memory.shared, home=home)
         self._own = OwnEntries(home, project.root)

@@ -7,10 +7,9 @@ answers so far.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any, Protocol
+from typing import Any
 
 from memkit.anchors import UNCHECKED, UNVERIFIED
 from memkit.bullets import WrittenBullet
@@ -36,14 +35,6 @@ ALONE_SECONDS = 72 * 3600.0
 TAG_TOKENS = 20
 
 
-class Judge(Protocol):
-    """Whatever tells if a bullet is true of a text."""
-
-    def supports(self, bullet: str, passages: Sequence[str]) -> str:
-        """Return `YES`, `NO` (they say otherwise), `UNKNOWN` (they do not say it), or "" for no answer."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Question:
     """A bullet that waits for a look: where it is, and the passages to show."""
@@ -60,23 +51,14 @@ class Question:
         return estimate_tokens("\n".join([self.bullet.claim, *self.passages])) + TAG_TOKENS
 
 
-class ModelJudge:
-    """The verdicts in a model's answer: a list of numbers of questions, each with one of `VERDICTS`."""
-
-    def __init__(self, value: Any, questions: Sequence[Question]) -> None:
-        verdicts: dict[Any, str] = {}
-        for entry in value if isinstance(value, list) else ():
-            if isinstance(entry, dict) and isinstance(entry.get("number"), int):
-                verdict = str(entry.get("verdict")).strip().casefold().replace("_", " ")
-                verdicts.setdefault(entry["number"], VERDICTS.get(verdict, ""))
-        self._answers = {
-            (one.bullet.claim, one.passages): verdicts.get(number, "")
-            for number, one in enumerate(questions, start=1)
-        }
-
-    def supports(self, bullet: str, passages: Sequence[str]) -> str:
-        """See `Judge`."""
-        return self._answers.get((bullet, tuple(passages)), "")
+def read_verdicts(value: Any) -> dict[int, str]:
+    """Return the verdicts in a model's answer by the number of their question, "" for an unknown word."""
+    found: dict[int, str] = {}
+    for entry in value if isinstance(value, list) else ():
+        if isinstance(entry, dict) and isinstance(entry.get("number"), int):
+            verdict = str(entry.get("verdict")).strip().casefold().replace("_", " ")
+            found.setdefault(entry["number"], VERDICTS.get(verdict, ""))
+    return found
 
 
 def answers_so_far(check: str) -> str:
@@ -89,12 +71,11 @@ def is_waiting(bullet: WrittenBullet) -> bool:
     return len(answers_so_far(bullet.check)) < MOST_LOOKS
 
 
-def checked(question: Question, judge: Judge) -> str:
-    """Return the bullet's mark after a look: "" if it is supported."""
-    answer = judge.supports(question.bullet.claim, question.passages)
-    if answer == YES:
+def checked(bullet: WrittenBullet, verdict: str) -> str:
+    """Return the bullet's mark after a look: "" if it is supported. Without an answer, `verdict` is ""."""
+    if verdict == YES:
         return ""
-    answers = answers_so_far(question.bullet.check) + (answer[:1] or "x")
+    answers = answers_so_far(bullet.check) + (verdict[:1] or "x")
     is_doubted = answers.count(NO[0]) > 1 or len(answers.replace("x", "")) == MOST_LOOKS
     return UNVERIFIED if is_doubted else f"{UNCHECKED}.{answers}"
 

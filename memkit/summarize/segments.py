@@ -121,8 +121,7 @@ def read_segments(
 ) -> list[Segment]:
     """Return the segments of a session's day that have no summary yet, including the open one.
 
-    `under_way` is the id of a prompt that was written before its turn ended, or "". Raise
-    `JournalError`.
+    `under_way` is the id of a prompt that was written before its turn ended, or "". Raise `JournalError`.
     """
     content = journal.day(day)
     turns = turns_of(content, session)
@@ -130,10 +129,7 @@ def read_segments(
         return []
     archived = archived_turns(archive, session)
     compacted = _compacted_turns(archived.values(), {turn.section.pairs["turn"] for turn in turns})
-    read = [
-        _read_turn(content, turn.section, day, archived, compacted, under_way, settings)
-        for turn in turns
-    ]
+    read = [_read_turn(content, one.section, day, archived, compacted, under_way, settings) for one in turns]
     segments: list[Segment] = []
     runs = groupby(range(len(turns)), key=lambda number: turns[number][1:])
     for (_, is_summarized), numbers in runs:  # a segment never crosses a heading
@@ -253,9 +249,7 @@ def _ends(group: Sequence[SegmentTurn], turn: SegmentTurn, settings: SummarizeSe
     return sum(one.tokens for one in group) + turn.tokens > settings.segment_tokens
 
 
-def _context(
-    before: Sequence[SegmentTurn], first: SegmentTurn, settings: SummarizeSettings
-) -> str:
+def _context(before: Sequence[SegmentTurn], first: SegmentTurn, settings: SummarizeSettings) -> str:
     since = first.began - timedelta(minutes=settings.overlap_minutes)
     text = "\n\n".join(turn.text for turn in before if turn.ended >= since)
     limit = settings.overlap_tokens * CHARACTERS_PER_TOKEN
@@ -313,10 +307,7 @@ def in_order(candidates: Sequence[Candidate]) -> list[Candidate]:
     for one in candidates:
         session = one.segment.session
         first[session] = min(when(one), first.get(session, when(one)))
-    return sorted(
-        candidates,
-        key=lambda one: (first[one.segment.session], one.segment.session, when(one)),
-    )
+    return sorted(candidates, key=lambda one: (first[one.segment.session], one.segment.session, when(one)))
 
 
 def sessions_of(candidates: Sequence[Candidate]) -> list[QueuedSession]:

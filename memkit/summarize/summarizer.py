@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import compress, groupby
+from functools import cache, partial
+from itertools import count, groupby
 from typing import TYPE_CHECKING, Any
 
 from memkit import embedding
@@ -34,7 +34,6 @@ from memkit.summarize import second_look
 from memkit.summarize.answer import SegmentSummary, read_answer
 from memkit.summarize.bullets import (
     CallPart,
-    Cited,
     instructions,
     make_task,
     passages_for,
@@ -42,14 +41,7 @@ from memkit.summarize.bullets import (
     turn_numbers,
 )
 from memkit.summarize.extract import write_extracts
-from memkit.summarize.second_look import (
-    ALONE_SECONDS,
-    LOOK_SHARE,
-    Judge,
-    ModelJudge,
-    Question,
-    checked,
-)
+from memkit.summarize.second_look import ALONE_SECONDS, LOOK_SHARE, Question, checked, read_verdicts
 from memkit.summarize.segments import (
     Candidate,
     Segment,
@@ -138,8 +130,7 @@ class Summarizer:
         self.calls = calls
         self.queue = SummaryQueue(home)
         self._archive = Archive(home)
-        find = functools.partial(embedding.find_embedder, home)
-        self._find_embedder = find_embedder or functools.cache(find)
+        self._find_embedder = find_embedder or cache(partial(embedding.find_embedder, home))
 
     def run(self, report: SummaryReport, should_stop: Callable[[], bool]) -> None:
         """Make the calls whose time has come, and put the results and errors into `report`."""
@@ -234,10 +225,7 @@ class Summarizer:
                 report.calls += self.calls.made - made
 
     def drop_finished(self, project: Project) -> None:
-        """Remove the days of a project from the queue that need no more summaries: its rollups wait for them.
-
-        Raise `JournalError`.
-        """
+        """Unqueue the finished days of a project: its rollups wait for them. Raise `JournalError`."""
         settings = self.settings_of(project)
         for queued in [one for one in self.queue if one.root == project.root]:
             _, finished = self._candidates(queued, settings, is_live=False)
@@ -248,20 +236,15 @@ class Summarizer:
         """Write extracts of segments of one project. Raise `JournalError`."""
         settings = self.settings_of(Project(root, self.home))
         journal = Journal(Project(root, self.home), shared=settings.memory.shared, home=self.home)
-        clean = functools.partial(redact, patterns=settings.capture.compiled_patterns())
+        clean = partial(redact, patterns=settings.capture.compiled_patterns())
         segments = [one.segment for one in candidates]
         written = write_extracts(self.home, journal, self._archive, segments, clean)
         report.extracts += written
         if written:
             report.projects.add(root)
 
-    def extract_imported(
-        self, root: str, session: str, days: Collection[str], report: SummaryReport
-    ) -> None:
-        """Write extracts of an imported session on its days. No model summarizes it unasked.
-
-        Raise `JournalError`.
-        """
+    def extract_imported(self, root: str, session: str, days: Collection[str], report: SummaryReport) -> None:
+        """Write extracts of an imported session, which no model summarizes unasked. Raise `JournalError`."""
         project = Project(root, self.home)
         settings = self.settings_of(project)
         if settings.summarize.mode == "off" or is_left_out(project, settings):
@@ -323,8 +306,8 @@ class Summarizer:
                 segments = read_segments(
                     journal, self._archive, queued.session, day, settings.summarize, under_way
                 )
-            is_work = [wants_extracts or any(turn.is_work for turn in one.turns) for one in segments]
-            segments = list(compress(segments, is_work))
+            if not wants_extracts:
+                segments = [one for one in segments if any(turn.is_work for turn in one.turns)]
             may_return = not journal.path(day).exists() and now - queued.changed < GONE_SECONDS
             if not (segments or may_return or self._unchecked(journal, queued.session, day)):
                 finished.append(day)
@@ -402,8 +385,8 @@ class Summarizer:
             if project.root not in known:
                 embedder = self._embedder(self.settings_of(project))
                 known[project.root] = KnownVectors(embedder) if embedder else None
-            wanted = Cited(queued.session, day, [turn for one in bullets for turn in one.turns])
-            evidence = read_evidence(Journal(project), self._archive, [wanted])
+            turns = [turn for one in bullets for turn in one.turns]
+            evidence = read_evidence(Journal(project), self._archive, [(queued.session, day, turns)])
             for bullet in bullets:
                 shown = passages_for(bullet, [evidence[turn] for turn in bullet.turns], known[project.root])
                 one = Question(queued.root, queued.session, day, bullet, shown)
@@ -423,15 +406,19 @@ class Summarizer:
             return
         for root, session in asking:  # before the call: the next one waits also if this one is killed
             self.queue.postpone_look(root, session, self.calls.now() + ALONE_SECONDS)
-        parts = [self._part(root, group, questions) for root in sorted({root for root, _ in asking})]
-        names = [part.journal.project.root for part in parts]
+        names = sorted({root for root, _ in asking})
+        parts = []
+        for root in names:
+            project = Project(root, self.home)
+            chosen = self.settings_of(project)
+            clean = partial(redact, patterns=chosen.capture.compiled_patterns())
+            journal = Journal(project, shared=chosen.memory.shared, home=self.home)
+            segments = [one.segment for one in group if one.queued.root == root]
+            parts.append(CallPart(journal, clean, segments, [one for one in questions if one.root == root]))
         settings, purpose = self._settings(names[0]), "summarize" if group else "check"
         with self.calls.ask(make_task(parts, settings), settings, purpose, ", ".join(names)) as reply:
             found = self._read_answer(reply, group, parts) if group else {}
-        judge = ModelJudge(reply.value.get("verdicts"), [one for part in parts for one in part.questions])
-        for part in parts:
-            unindexed.mark(self.home, part.journal.project.root)
-            self._set_checks(part, judge, report)
+        self._set_checks(parts, read_verdicts(reply.value.get("verdicts")), report)
         journals = {part.journal.project.root: part.journal for part in parts}
         for index, summary in sorted(found.items()):
             self._write(journals[group[index].queued.root], group[index], summary, report)
@@ -443,16 +430,6 @@ class Summarizer:
             report.failures.append(str(error))
             self._note_failure(missing, error)
 
-    def _part(self, root: str, group: Sequence[Candidate], questions: Sequence[Question]) -> CallPart:
-        project = Project(root, self.home)
-        settings = self.settings_of(project)
-        return CallPart(
-            Journal(project, shared=settings.memory.shared, home=self.home),
-            functools.partial(redact, patterns=settings.capture.compiled_patterns()),
-            [one.segment for one in group if one.queued.root == root],
-            [one for one in questions if one.root == root],
-        )
-
     def _read_answer(
         self, reply: Reply, group: Sequence[Candidate], parts: Sequence[CallPart]
     ) -> dict[int, SegmentSummary]:
@@ -461,7 +438,7 @@ class Summarizer:
         found: dict[int, SegmentSummary] = {}
         for part in parts:
             project = part.journal.project
-            cited = [Cited(one.session, one.day, [turn.id for turn in one.turns]) for one in part.segments]
+            cited = [(one.session, one.day, [turn.id for turn in one.turns]) for one in part.segments]
             evidence = read_evidence(part.journal, self._archive, cited)
             embedder = self._embedder(self.settings_of(project))
             summaries = read_answer(reply.value, numbers, evidence, part.redact, embedder)
@@ -479,13 +456,20 @@ class Summarizer:
             return None
         return self._find_embedder(settings.embedding)[0]
 
-    def _set_checks(self, part: CallPart, judge: Judge, report: SummaryReport) -> None:
-        for day, questions in groupby(part.questions, key=lambda one: one.day):
-            try:
-                part.journal.set_checks(day, {one.bullet.line: checked(one, judge) for one in questions})
-            except JournalError as error:  # they are asked about again
-                logger.warning("%s", error)
-                report.failures.append(str(error))
+    def _set_checks(
+        self, parts: Iterable[CallPart], verdicts: Mapping[int, str], report: SummaryReport
+    ) -> None:
+        numbers = count(1)
+        for part in parts:
+            unindexed.mark(self.home, part.journal.project.root)
+            for day, questions in groupby(part.questions, key=lambda one: one.day):
+                bullets = [one.bullet for one in questions]
+                marks = {one.line: checked(one, verdicts.get(next(numbers), "")) for one in bullets}
+                try:
+                    part.journal.set_checks(day, marks)
+                except JournalError as error:  # they are asked about again
+                    logger.warning("%s", error)
+                    report.failures.append(str(error))
 
     def _write(
         self, journal: Journal, one: Candidate, summary: SegmentSummary, report: SummaryReport
@@ -508,12 +492,12 @@ class Summarizer:
         is_outage = concerns_all(error)
         asked = error.retry_after or 0.0 if isinstance(error, ModelError) else 0.0
         for one in group:
-            count = one.attempt.count + 1
+            tries = one.attempt.count + 1
             since = one.attempt.since or now
-            is_last = count > len(RETRY_SECONDS) and (not is_outage or now - since >= OUTAGE_SECONDS)
-            pause = max(asked, RETRY_SECONDS[min(count, len(RETRY_SECONDS)) - 1])
+            is_last = tries > len(RETRY_SECONDS) and (not is_outage or now - since >= OUTAGE_SECONDS)
+            pause = max(asked, RETRY_SECONDS[min(tries, len(RETRY_SECONDS)) - 1])
             one.queued.tries[one.segment.id] = Attempt(
-                count=count,
+                count=tries,
                 since=since,
                 again=now + min(pause, LONGEST_PAUSE),
                 reason=str(error),

@@ -136,12 +136,9 @@ def passages(text: str) -> list[Passage]:
 def is_covered(
     text: str, cited: Sequence[Passage], vectors: KnownVectors | None, limits: tuple[float, float] = (0, 0)
 ) -> bool:
-    """Return whether the wording of a sentence agrees with the passages that it cites.
+    """Return whether the wording of a sentence agrees with the passages that it cites, of which it needs one.
 
-    `limits` are those of the doubt with vectors and without.
-
-    Without vectors, or if the embedder fails, compare the words alone. A sentence that cites no passage is
-    not covered.
+    `limits` are those of the doubt with vectors and without. If the embedder fails, the words alone count.
     """
     if not cited:
         return False
@@ -197,10 +194,8 @@ def measure(text: str, cited: Sequence[Passage], vectors: KnownVectors | None) -
     if vectors is not None:
         pair = " ".join(cited[number].text for number in sorted(ranked[:2]))
         far = 1 - _cosines(text, [Passage(pair)], vectors)[0]
-    person, assistant = (
-        bool(names.search(text[:_SUBJECT_CHARACTERS]))
-        for names in (_NAMES_PERSON, _NAMES_ASSISTANT)
-    )
+    start = text[:_SUBJECT_CHARACTERS]
+    person, assistant = (names.search(start) is not None for names in (_NAMES_PERSON, _NAMES_ASSISTANT))
     both = bool(_NAMES_PERSON.search(text) and _NAMES_ASSISTANT.search(text))
     lean = _lean(claim, cited, known, near)
     spoken = {word for one in known for word in one.all}
@@ -246,9 +241,7 @@ def _share(terms: Sequence[str], stems: set[str]) -> float:
     return sum(term in stems for term in terms) / max(1, len(terms))
 
 
-def _lean(
-    claim: _Words, cited: Sequence[Passage], known: Sequence[_Words], near: Sequence[float]
-) -> float:
+def _lean(claim: _Words, cited: Sequence[Passage], known: Sequence[_Words], near: Sequence[float]) -> float:
     """Return how much nearer the claim is to the person's words than to the assistant's; 0 if unknown."""
     terms = [_stem(word) for word in claim.content if word not in _ACTS] or claim.terms
     sides = []
@@ -277,9 +270,7 @@ def _other_number(claim: _Words, known: Sequence[_Words], near: Sequence[float])
 
 def _denied(claim: _Words, known: Sequence[_Words]) -> float:
     first = next((n for n, word in enumerate(claim.all) if _is_negation(word)), None)
-    if first is None:
-        return 0.0
-    if f", {claim.all[first]} " in claim.text.casefold():  # "the server, not the app"
+    if first is None or f", {claim.all[first]} " in claim.text.casefold():  # "the server, not the app"
         return 0.0
     scope = [_stem(w) for w in claim.all[first + 1 : first + 8] if w in claim.content][:4]
     if len(scope) < 2:

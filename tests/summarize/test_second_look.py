@@ -14,7 +14,7 @@ from memkit.capture.summary_queue import SummaryQueue
 from memkit.conversation.turn import ToolCall
 from memkit.llm import Task, UnavailableError
 from memkit.llm.ledger import Ledger
-from memkit.summarize.second_look import NO, UNKNOWN, YES, ModelJudge, Question, checked, is_waiting
+from memkit.summarize.second_look import NO, UNKNOWN, YES, checked, is_waiting, read_verdicts
 from memkit.summarize.wording import ASSISTANT, PERSON, Passage, best_passages
 from tests.summarize.stage import ScriptedProvider, SummaryStage, bullet, segments_in, summary
 
@@ -268,23 +268,15 @@ def test_a_page_cannot_prove_a_rule_even_to_a_judge_who_believes_it(
     assert all(task.material.count("</passages>") == task.material.count("<claim ") for task in stage.provider.tasks)
 
 
-def test_a_judge_is_any_function_of_a_bullet_and_passages() -> None:
-    class Always:
-        def __init__(self, answer: str) -> None:
-            self.answer = answer
-
-        def supports(self, bullet: str, passages: object) -> str:
-            return self.answer
-
+def test_a_verdict_becomes_a_mark() -> None:
     line = f"- Found: {SAID} (not checked yet) <!-- grip:ab12cd34 turns:t1 check:{UNCHECKED}.n -->"
     ((_, written),) = read_bullets([line])
-    asked = Question("/p", "s", "2026-11-20", written, (f"assistant: {SAID}",))
-    assert [checked(asked, Always(one)) for one in (YES, NO, UNKNOWN, "")] == [
+    assert [checked(written, one) for one in (YES, NO, UNKNOWN, "")] == [
         "", UNVERIFIED, f"{UNCHECKED}.nu", f"{UNCHECKED}.nx",
     ]  # fmt: skip
     assert is_waiting(written) and not written.is_verified and not written.is_doubted
     for odd in (None, "supported", [1, None, {"number": "x"}, {"verdict": "supported"}], [{"number": 1, "verdict": 5}]):
-        assert ModelJudge(odd, [asked]).supports(written.claim, asked.passages) == ""
+        assert read_verdicts(odd).get(1, "") == ""
 
 
 def test_the_nearest_passages_are_chosen_and_kept_in_order() -> None:
