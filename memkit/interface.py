@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import functools
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
+from memkit import locks
 from memkit.memory import Memory
 from memkit.projects.project import Project
 
 if TYPE_CHECKING:
     from memkit.browse.history import SessionPage
     from memkit.browse.resume import FoundSession, Resumable
+    from memkit.questions.client import SearchClient
     from memkit.service.jobs import JobView
     from memkit.stats import MemoryOverview
     from memkit.timeline.events import ChildrenMatches
@@ -23,10 +26,17 @@ if TYPE_CHECKING:
 class InterfaceMemory(Memory):
     """The memory of one project, for the command line, HTTP, and MCP."""
 
-    search_client = Memory._search_client
-    select, locate, erase = Memory._select, Memory._locate, Memory._erase
-    capture_lock, index_lock = Memory._capture_lock, Memory._index_lock
-    exclusive_lock = Memory._exclusive_lock
+    def search_client(self, all_projects: bool = False, mode: str = "") -> SearchClient:
+        """Return an object that answers many requests from the memory as it is now."""
+        return self._search_client(all_projects, mode)
+
+    def capture_lock(self) -> AbstractContextManager[None]:
+        """Hold the lock of capture. Raise `IndexBusyError` after `wait_seconds`."""
+        return locks.capture_lock(self.home, self.wait_seconds, self.announce)
+
+    def index_lock(self) -> AbstractContextManager[None]:
+        """Hold the lock of the index. Raise as `capture_lock` does."""
+        return locks.index_lock(self.home, self.wait_seconds, self.announce)
 
     def session_list(
         self, *, since: str = "", until: str = "", branch: str = "", file: str = "", limit: int = 50,

@@ -17,7 +17,7 @@ import functools
 import logging
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -487,10 +487,11 @@ class Memory:
         The same message at the same time counts once. `session` is the agent's own name for it.
         """
         from memkit.capture.ingest import Event, ingest
+        from memkit.locks import capture_lock
 
         self._check_remembers("to add to a session")
         event = Event(session, role, text, time, tool)
-        with self._capture_lock():
+        with capture_lock(self.home, self.wait_seconds, self.announce):
             return ingest(self.home, self.project, self.settings, event)
 
     def _check_remembers(self, purpose: str) -> None:
@@ -503,35 +504,29 @@ class Memory:
                 f"memkit is off for {self.project.root}; you can turn it on with `memkit on`"
             )
 
-    def forget(self, *ids: str, dry_run: bool = False) -> Locations:
+    def forget(
+        self, *ids: str, dry_run: bool = False, selection: ForgetSelection | None = None
+    ) -> Locations:
         """Erase results, turns, bullets, or notes for good: `memory.forget("8b52f4fb")`.
 
-        Return what was erased; with `dry_run`, what would be.
+        Return what was erased; with `dry_run`, what would be. A `selection` takes the place of the ids. An
+        earlier run that was killed is finished, too.
         """
-        selection = self._select(*ids)
-        return self._locate(selection) if dry_run else self._erase(selection)
+        from memkit.forget.locations import find_locations
+        from memkit.forget.selection import SelectionFinder
 
-    def _select(self, *ids: str) -> ForgetSelection:
-        """Return what `forget` would erase, for `locate` and `erase`."""
-        from memkit.forget import selection
-
-        finder = selection.SelectionFinder(
-            self.project, self.home, self.settings, other_projects=self.other_projects
-        )
-        return finder.select(ids)
-
-    def _locate(self, selection: ForgetSelection) -> Locations:
-        """Return where the entries of a selection are."""
-        from memkit.forget import locations
-
-        return locations.find_locations(self.home, self.project, selection)
-
-    def _erase(self, selection: ForgetSelection) -> Locations:
-        """Erase a selection for good, and finish an earlier run that was killed. Return what was erased."""
+        if selection is None:
+            finder = SelectionFinder(
+                self.project, self.home, self.settings, other_projects=self.other_projects
+            )
+            selection = finder.select(ids)
+        if dry_run:
+            return find_locations(self.home, self.project, selection)
         from memkit.forget.erase import forget
+        from memkit.llm.calls import exclusive_lock
 
         settings_of = functools.cache(self.settings_of)
-        with self._exclusive_lock():
+        with exclusive_lock(self.home, self.wait_seconds, self.announce):
             found, problems = forget(self.home, self.project, selection, settings_of, self.announce)
         if problems:
             raise MemkitError(
@@ -597,8 +592,9 @@ class Memory:
                 logger.debug("indexing without the service: %s", reason)
         # Slow to import; the service needs none of it here.
         from memkit.index import sync_project
+        from memkit.locks import index_lock
 
-        with self._index_lock():
+        with index_lock(self.home, self.wait_seconds, self.announce):
             try:
                 return sync_project(
                     self.project, self.home, self.settings,
@@ -663,28 +659,6 @@ class Memory:
         if report.is_written:
             self.index()
         return report
-
-    def _capture_lock(self) -> AbstractContextManager[None]:
-        """Hold the lock of capture. Raise `IndexBusyError` after `wait_seconds`."""
-        from memkit.locks import capture_lock
-
-        return capture_lock(self.home, self.wait_seconds, self.announce)
-
-    def _index_lock(self) -> AbstractContextManager[None]:
-        """Hold the lock of the index. Raise `IndexBusyError` after `wait_seconds`."""
-        from memkit.locks import index_lock
-
-        return index_lock(self.home, self.wait_seconds, self.announce)
-
-    @contextmanager
-    def _exclusive_lock(self) -> Iterator[None]:
-        """Hold the locks of model calls, capture, and the index, for a change of the whole memory."""
-        from memkit.ipc.stop import stop_hung_service
-        from memkit.llm.calls import calls_lock
-
-        stop_hung_service(self.home, self.announce)  # it may hold the lock of model calls
-        with calls_lock(self.home, self.wait_seconds), self._capture_lock(), self._index_lock():
-            yield
 
     @property
     def name(self) -> str:

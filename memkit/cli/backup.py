@@ -137,10 +137,12 @@ def restore_command(
       memkit restore ~/memkit.tar.zst
       memkit restore ~/memkit.tar.zst --move /old/shop ~/shop
     """
+    from memkit.llm.calls import exclusive_lock
     from memkit.maintenance.restore import open_backup
 
     context.stay_in_project(leaves=True)
-    with context.memory().exclusive_lock(), ExitStack() as unpacked:
+    memory = context.memory()
+    with exclusive_lock(context.home, memory.wait_seconds, memory.announce), ExitStack() as unpacked:
         with context.progress("checking the backup", is_counted=False):
             found = unpacked.enter_context(open_backup(context.home, Path(file)))
         moved = _moved(context, [one.root for one in found.header.projects], found.gone, move)

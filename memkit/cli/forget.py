@@ -71,7 +71,6 @@ def forget_command(
         context.turn_to_user_memory()
     if sum(given) > 1:
         raise click.UsageError("give only one of: IDs, --session, --since/--until, --query, --everything")
-    from memkit.forget.locations import find_locations
     from memkit.forget.selection import ForgetSelection
     from memkit.privacy.tombstones import Tombstones
 
@@ -80,15 +79,14 @@ def forget_command(
         if Tombstones(context.home).unfinished() is None:
             raise click.UsageError("name what to forget: IDs, --session, --since, --query, --everything")
         with context.progress("erasing", is_counted=False):
-            memory.erase(ForgetSelection())
+            memory.forget(selection=ForgetSelection())
         context.report({}, "Finished the interrupted run.")
         return
     with context.progress("looking", is_counted=False):
         selection = _select(memory, ids, session, (since, until), query, k)
         selection.everywhere = everywhere
         is_asked = dry_run or not yes
-        found = (find_locations(context.home, context.project, selection) if is_asked
-                 else memory.erase(selection))  # fmt: skip
+        found = memory.forget(selection=selection, dry_run=is_asked)
     if not context.as_json:
         _show(found, context.project.root)
     if dry_run:
@@ -100,7 +98,7 @@ def forget_command(
         others = ", ".join(sorted(found.shared))
         selection.everywhere |= bool(others) and user_agrees(f"Also forget it in {others}?")
         with context.progress("erasing", is_counted=False):
-            found = memory.erase(selection)
+            found = memory.forget(selection=selection)
     context.report({"removed": True, **found.as_dict()}, "Forgotten.")
 
 

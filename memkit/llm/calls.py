@@ -30,6 +30,7 @@ from memkit.llm import (
     UnusableReplyError,
 )
 from memkit.llm.ledger import OK, UNFINISHED, Call, Ledger, Total
+from memkit.locks import Announce, capture_lock, index_lock
 from memkit.paths import Home
 from memkit.settings import SummarizeSettings
 from memkit.text import estimate_tokens
@@ -301,6 +302,20 @@ def _check_was_read(reply: Reply, estimated: int, provider: Provider) -> None:
             "answer is unusable; give the server a longer context, or choose another summarize.model",
             reply.usage,
         )
+
+
+@contextmanager
+def exclusive_lock(home: Home, wait_seconds: float, announce: Announce) -> Iterator[None]:
+    """Hold the locks of model calls, capture, and the index, for a change of the whole memory."""
+    from memkit.ipc.stop import stop_hung_service
+
+    stop_hung_service(home, announce)  # it may hold the lock of model calls
+    with (
+        calls_lock(home, wait_seconds),
+        capture_lock(home, wait_seconds, announce),
+        index_lock(home, wait_seconds, announce),
+    ):
+        yield
 
 
 @contextmanager

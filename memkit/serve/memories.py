@@ -8,6 +8,7 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response
 
 from memkit.browse.names import EntryView
 from memkit.forget.locations import LocationsView
+from memkit.forget.selection import SelectionFinder
 from memkit.interface import InterfaceMemory as Memory
 from memkit.search.results import Answer as Found
 from memkit.search.results import Filters, SearchAnswer
@@ -177,9 +178,12 @@ async def forget_entry(
         if page is None:
             return {"erased": not dry_run, **memory.forget(id, dry_run=dry_run).as_dict()}
         if not dry_run:
-            return {"erased": True, **memory.erase(confirmed).as_dict()}
-        selection = memory.select(id)
-        found = memory.locate(selection).as_dict()
+            return {"erased": True, **memory.forget(selection=confirmed).as_dict()}
+        finder = SelectionFinder(
+            memory.project, memory.home, memory.settings, other_projects=memory.other_projects
+        )
+        selection = finder.select([id])
+        found = memory.forget(selection=selection, dry_run=True).as_dict()
         return {"erased": False, **found, "confirmation": page.confirmation_for(selection)}
 
     if page is not None and not dry_run:
