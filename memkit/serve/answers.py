@@ -150,7 +150,7 @@ class Answer(JSONResponse):
 
 _TIMES = frozenset(("begins", "ends", "first", "last", "time"))
 _PATHS = frozenset("files old_versions path project projects root shared transcript".split())
-_TEXTS = frozenset(("degraded_reason", "meaning", "problems", "what"))
+_TEXTS = frozenset(("degraded_reason", "meaning", "message", "problems", "what"))
 _DATA = frozenset(("explanation", "input", "metadata"))
 """The fields of times, of paths, of memkit's own sentences, and of data, which stays as it is."""
 

@@ -14,7 +14,7 @@ from starlette.datastructures import Headers
 from memkit.errors import MemkitError
 from memkit.interface import InterfaceMemory as Memory
 from memkit.serve import link
-from memkit.serve.answers import Answer, problem
+from memkit.serve.answers import Answer, problem, published
 from memkit.serve.guard import HEADERS, KEY_ID
 from memkit.serve.kept import KeptAnswers
 from memkit.serve.keys import ApiKey, Keys
@@ -127,7 +127,11 @@ def _reading(*, keeps: bool = False) -> Callable[..., Awaitable[Ask]]:
             def about(memory: Memory) -> Any:
                 # A person opened the page from a terminal, which may read every project.
                 memory.other_projects = memory.other_projects or is_page
-                return question(memory_of(memory, project) if project else memory)
+                if not project:
+                    return question(memory)
+                other = memory_of(memory, project)
+                other.wait_seconds = memory.wait_seconds
+                return published(question(other), other.project.root)
 
             return await ask(about)
 

@@ -29,6 +29,7 @@ class KeptAnswers:
         self._directories: dict[str, int] = {}
         self._files: object = None
         self._listed = 0.0
+        self._size = 0
         self._lock = threading.Lock()
 
     def find(self, scope: Scope) -> tuple[bytes, Any] | None:
@@ -51,7 +52,7 @@ class KeptAnswers:
         files = [one for directory in directories for one in _files_in(directory)]
         with self._lock:
             if files != self._files:
-                self._answers, self._files = {}, files
+                self._answers, self._files, self._size = {}, files, 0
             self._directories, self._listed = directories, now
             answers = self._answers
             found = answers.get(name)
@@ -59,8 +60,11 @@ class KeptAnswers:
             return found[0]
         made = make()
         with self._lock:  # if a file has changed meanwhile, `answers` are no longer in use
-            if sum(len(one) for one, _ in answers.values()) + len(made) > MOST_BYTES:
-                answers.clear()
+            if answers is self._answers:
+                self._size += len(name) + len(made)
+                if self._size > MOST_BYTES:
+                    answers.clear()
+                    self._size = len(name) + len(made)
             answers[name] = made, scope.get("route")
         return made
 

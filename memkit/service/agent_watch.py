@@ -113,6 +113,6 @@ class AgentWatch:
             if not is_likely_project(project, self._home):
                 project = Project.kept(project.root, self._home)
             return Capture(self._home, self._settings_of(project)).import_file(path, project, now=time.time())
-        except (MemkitError, OSError) as error:  # go on with the others; it is read again when it changes
-            logger.warning("cannot capture %s: %s", path, error)
-            return CaptureOutcome()
+        except Exception as error:  # go on with the others; the mark stays, so a restart tries again
+            logger.warning("cannot capture %s: %s", path, error, exc_info=not isinstance(error, MemkitError))
+            return CaptureOutcome(goes_on=True)

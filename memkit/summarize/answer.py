@@ -115,7 +115,8 @@ def read_answer(
         for draft in named:
             drafts[draft.segment].append(draft)
         if named:
-            titles.setdefault(named[0].segment, entry.get("title"))
+            is_mixed = any(turn not in evidence for item in items for _, turn in _cited(item, numbers))
+            titles.setdefault(named[0].segment, "" if is_mixed else entry.get("title"))
         elif not items:
             number = 1 if count == 1 else next(iter(read_numbers(entry.get("number"))), 0)
             if 1 <= number <= count:
@@ -163,18 +164,23 @@ def _read_bullets(
     return list(found.values())
 
 
+def _cited(item: Any, numbers: Mapping[int, tuple[int, str]]) -> list[tuple[int, str]]:
+    turns = read_numbers(item.get("turns")) if isinstance(item, dict) else []
+    return [numbers[one] for one in turns if one in numbers]
+
+
 def _read_draft(item: Any, numbers: Mapping[int, tuple[int, str]], evidence: Container[str]) -> _Draft | None:
     if not isinstance(item, dict):
         return None
     text = item.get("text")
     if not isinstance(text, str) or not 0 < len(text) <= MAX_GIVEN:
         return None
-    named = [numbers[number] for number in read_numbers(item.get("turns")) if number in numbers]
-    known = [one for one in named if one[1] in evidence]
-    if not known:
+    named = _cited(item, numbers)
+    # A call may serve several projects: words that rest on two of them belong to neither.
+    if not named or any(turn not in evidence for _, turn in named):
         return None
-    index = known[0][0]
-    turns = tuple(dict.fromkeys(turn for its, turn in known if its == index))[:MAX_TURNS]
+    index = named[0][0]
+    turns = tuple(dict.fromkeys(turn for its, turn in named if its == index))[:MAX_TURNS]
     return _Draft(index, turns, read_kind(item.get("kind"), LABELS) or "finding", text)
 
 

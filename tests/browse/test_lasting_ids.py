@@ -69,7 +69,7 @@ def test_after_a_change(store: Memory, word: str, is_indexed: bool) -> None:
         (section,) = memory.expand(name)
         assert word in section["content"]
         assert word in memory.show(name).markdown
-        assert word in call("expand", {"ids": [name]}, memory)
+        assert word in call("memory_expand", {"ids": [name]}, memory)
         if word != "puffin":
             assert section["id"] == memory.show(name).id == before.id
             erased = memory.forget(name, dry_run=True)
