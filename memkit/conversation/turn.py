@@ -100,7 +100,7 @@ _OWN_SKILL = re.compile(r"^/(?:memkit:)?memory-recall\b")
 SLASH_COMMAND = re.compile(r"^/[A-Za-z][\w:-]*(?:\s|$)")
 _CLIENT_COMMAND = re.compile(r"^! /[A-Za-z][\w:-]*$")
 """A command of the agent, such as `/exit`, that was typed after `!`."""
-_OWN_COMMAND = re.compile(r"^! (?:[\w./~-]{0,200}/)?memkit(?:\s[^;&\n]*)?$")
+_OWN_COMMAND = re.compile(r"^! (?:[\w./~-]{0,200}/)?memkit(?:\s(?:[^;&|`$\n]|\$(?!\()|\|(?!\|))*)?$")
 """One command of memkit, at most with its output piped."""
 
 

@@ -145,9 +145,8 @@ def _team_path(project: Project, home: Home) -> list[str]:
 
 
 def _claude_code_path(project: Project, home: Home, settings: Settings) -> list[str]:
-    if not settings.memory.claude_code or project.root == home.root:
-        return []
-    return [str(memory_of(project.root))]
+    path = str(memory_of(project.root))
+    return [path] if settings.memory.claude_code and project.root != home.root and os.path.isdir(path) else []
 
 
 def _is_team_path(project: Project, path: str) -> bool:
