@@ -15,6 +15,7 @@ from shlex import quote
 from typing import Any
 
 from memkit import anchors
+from memkit.agents.claude_code.places import folder_of
 from memkit.agents.registry import agent_of, open_transcript
 from memkit.agents.sources import FIRST_ENTRIES
 from memkit.browse.names import find_entry
@@ -137,5 +138,5 @@ def _directory(transcript: Path) -> str:
     """Return where a session began, by its folder's name: its first entries can be from elsewhere."""
     first = islice(open_transcript(transcript), FIRST_ENTRIES)
     found = [entry.cwd for entry in first if os.path.isabs(entry.cwd)]
-    named = (one for one in found if re.sub(r"[^A-Za-z0-9]", "-", one) == transcript.parent.name)
+    named = (one for one in found if folder_of(one) == transcript.parent.name)
     return next(named, found[0] if found else "")

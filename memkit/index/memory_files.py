@@ -126,8 +126,7 @@ def memory_paths(project: Project, home: Home, settings: Settings) -> Sequence[s
 
     A damaged record of added paths is only logged. Raise `NewerFileError`.
     """
-    claude = _claude_code_path(project, home, settings)
-    own = [*_own_paths(project, home, settings), *_team_path(project, home), *claude]
+    own = [*_own_paths(project, home, settings), *_team_path(project, home)]
     try:
         return [*own, *(one for one in added_paths(home, project) if not _is_team_path(project, one))]
     except DamagedFileError as error:
@@ -137,17 +136,14 @@ def memory_paths(project: Project, home: Home, settings: Settings) -> Sequence[s
 
 def _own_paths(project: Project, home: Home, settings: Settings) -> Sequence[str]:
     # A repository's settings cannot name the team's folder: they come with it.
-    return [one for one in _chosen_paths(project, home, settings) if not _is_team_path(project, one)]
+    chosen = [one for one in _chosen_paths(project, home, settings) if not _is_team_path(project, one)]
+    claude = str(memory_of(project.root))
+    is_wanted = settings.memory.claude_code and project.root != home.root and os.path.isdir(claude)
+    return [*chosen, claude] if is_wanted else chosen
 
 
 def _team_path(project: Project, home: Home) -> list[str]:
     return [team_files.TEAM] if team_files.is_trusted(home, project.root) else []
-
-
-def _claude_code_path(project: Project, home: Home, settings: Settings) -> list[str]:
-    if not settings.memory.claude_code or project.root == home.root:
-        return []
-    return [str(memory_of(project.root))]
 
 
 def _is_team_path(project: Project, path: str) -> bool:
@@ -188,8 +184,7 @@ def read_files(
     A file that has the same stat as in `known` is not read.
     """
     entries = {} if known is None else known.entries
-    root, added = Path(project.root), []
-    own = [*_own_paths(project, home, settings), *_claude_code_path(project, home, settings)]
+    root, own, added = Path(project.root), _own_paths(project, home, settings), []
     shared, exclude = _team_path(project, home), settings.memory.exclude
     files = CurrentFiles(exclude, sources_of(root, [*own, *shared]))
     try:

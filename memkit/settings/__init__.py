@@ -47,7 +47,9 @@ class MemorySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         "MEMORY.md and memory/",
     ] = (Path(MEMORY_DIRECTORY).as_posix(),)
     exclude: Annotated[tuple[str, ...], "patterns of files not to index"] = ()
-    claude_code: Annotated[bool, "also search Claude Code's own memory of a project; only read it"] = True
+    claude_code: Annotated[
+        bool, "also search Claude Code's own memory of a project, without changing it"
+    ] = True
     shared: Annotated[
         bool, "let git see the memory of every project; else .memkit/.gitignore hides it"
     ] = False

@@ -19,7 +19,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from memkit import anchors
-from memkit.agents.omitted import asks_memory
+from memkit.agents.omitted import FROM_MEMORY
 from memkit.agents.tools import role_of
 from memkit.archive.archive import Archive
 from memkit.bullets import (
@@ -63,7 +63,7 @@ SO_FAR_END = "The memkit:memory-recall skill finds the exchanges themselves."
 
 _USUAL = re.compile(r"(?:gh|git|mkdir)\b")
 _TRUNKS = ("", "main", "master", "develop", "trunk", "HEAD")
-_NO_FAILURE = re.compile(r"doesn't want to proceed|Request interrupted by user")
+_NO_FAILURE = re.compile(rf"doesn't want to proceed|Request interrupted by user|{re.escape(FROM_MEMORY)}")
 _CODE_LINE = re.compile(r"[;{}]\s*$|·")
 _PREFIX = re.compile(r"^(?:cd\s[^;&|]+(?:&&|;)\s*|(?:export\s+)?\w+=\S*\s+(?:&&\s*)?|time\s+|sudo\s+)+")
 _SUFFIX = re.compile(r"(?:2>&1|2>\s*/dev/null|\|&?\s*(?:tail|head|grep|cat|tee)\b[^|]*)\Z")
@@ -219,8 +219,7 @@ def _failed(turns: Sequence[ExtractTurn], most: int) -> Iterator[_Line]:
     runs: dict[str, list[_Run]] = {}
     for turn in turns:
         for call in turn.calls:
-            is_own = asks_memory(call.name, {"command": call.given})
-            if role_of(call.name) == "shell" and not is_own and not _NO_FAILURE.search(call.outcome):
+            if role_of(call.name) == "shell" and not _NO_FAILURE.search(call.outcome):
                 key, command = _command(call.given)
                 runs.setdefault(key, []).append(_Run(turn.id, command, call))
     streaks = [one for group in runs.values() for one in _streaks(group)]

@@ -14,7 +14,7 @@ import pytest
 from memkit import cli
 from memkit.cli import output
 from memkit.cli.context import Context
-from memkit.cli.screen import cells
+from memkit.cli.screen import cells, to_edge
 from memkit.errors import MemkitError
 from tests.ci import first
 from tests.cli.conftest import Run, on_terminal
@@ -237,3 +237,10 @@ def test_no_is_an_answer_and_no_interruption(monkeypatch: pytest.MonkeyPatch) ->
 class _Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
+
+
+def test_text_is_filled_only_for_a_screen_of_known_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "__stdout__", io.StringIO())
+    for columns, shown in (("80", "Port   "), ("", "Port")):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert (to_edge("Port", 7), to_edge("Which port", 7)) == (shown, "Which…" + " " * (columns == "80"))

@@ -22,9 +22,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.e2e)
-            # To make a memory takes longer than most tests, so those that use the same one share a process.
-            used = (name for name in ("own_story", "hostile", "open_page") if name in getattr(item, "fixturenames", ()))
-            item.add_marker(pytest.mark.xdist_group(next(used, item.path.stem)))
 
 
 @pytest.fixture(scope="session")

@@ -53,6 +53,7 @@ def test_files_come_with_the_most_edited_first() -> None:
     assert lines_of(one, two) == ["Edited: b.py ×2, a.py"]
     refused = "The user doesn't want to proceed with this tool use."
     calls = [bash("ls /none", "ls: no such file", failed=True), bash("rm -r build", refused, failed=True)]
+    calls += [bash("memkit search port", "[from the memory]", failed=True)] * 2
     assert lines_of(turn("x", "", *calls)) == []
     praise = "🎉 **SUCCESS! All 12 tests pass!** 🚀\n\nPerfect! Everything is production ready."
     assert lines_of(turn("Run the tests", praise), is_followed=False) == []
