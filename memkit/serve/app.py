@@ -73,7 +73,7 @@ def make_app(
     app.state.is_ready = False
     handle_all(app)
 
-    @app.get("/health", tags=["health"], responses={**returns(Health), **returns(Health, status=503)})
+    @app.get("/health", tags=["health"], responses=returns(Health, also=503))
     async def health(request: Request) -> Response:
         """Return SERVING when the memory is open and its index is up to date."""
         status = "SERVING" if app.state.is_ready else "NOT_SERVING"

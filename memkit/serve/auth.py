@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Depends, HTTPException, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from starlette.datastructures import Headers
 
 from memkit.errors import MemkitError
 from memkit.interface import InterfaceMemory as Memory
 from memkit.serve import link
-from memkit.serve.answers import Answer, problem, published
-from memkit.serve.guard import HEADERS, KEY_ID
+from memkit.serve.answers import Answer, problem_of, published
+from memkit.serve.guard import HEADERS, KEY_ID, secret_in
 from memkit.serve.kept import KeptAnswers
 from memkit.serve.keys import ApiKey, Keys
 from memkit.serve.limits import Question, RateLimits
@@ -73,25 +72,19 @@ def with_kept_answers(app: ASGIApp, auth: Auth, rates: RateLimits, kept: KeptAns
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         is_get = scope["type"] == "http" and scope["method"] == "GET"
-        given = Headers(scope=scope).get("authorization", "") if is_get else ""
-        scheme, _, secret = given.partition(" ")
+        secret = secret_in(scope) if is_get else ""
         response = app
         try:
-            key = auth.find_key(secret) if scheme.lower() == "bearer" else None
+            key = auth.find_key(secret) if secret else None
             found = kept.find(scope) if key else None
             if found and key:
                 response, scope["route"], scope[KEY_ID] = Answer(found[0]), found[1], key.id
                 scope[HEADERS] = rates.count(key.id)
         except HTTPException as error:
-            response = problem(error.status_code, str(error.detail), headers=error.headers)
+            response = problem_of(error)
         await response(scope, receive, send)
 
     return answer
-
-
-def secret_of(request: Request) -> str:
-    """Return the secret of an authorized request."""
-    return request.headers["authorization"].partition(" ")[2].strip()
 
 
 Given = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
@@ -102,7 +95,7 @@ def _for(role: str, *, or_page: bool = False, keeps: bool = False) -> Callable[.
         state = request.app.state
         key = state.auth.find_key(given.credentials) if given is not None else None
         if key is None:
-            state.rates.count_failure(request.client.host if request.client else "")
+            state.rates.count_failure(request)
             raise HTTPException(
                 401, "this needs a key: `Authorization: Bearer memkit_key_…`", {"WWW-Authenticate": "Bearer"}
             )
@@ -121,21 +114,18 @@ def _reading(*, keeps: bool = False) -> Callable[..., Awaitable[Ask]]:
     read = _for("read", keeps=keeps)
 
     async def authorized(request: Request, given: Given, project: OneProject = "") -> Ask:
-        ask, is_page = await read(request, given), request.scope[KEY_ID] == link.KEY_ID
+        ask = await read(request, given)
 
-        async def ask_project(question: Question) -> Response:
-            def about(memory: Memory) -> Any:
-                # A person opened the page from a terminal, which may read every project.
-                memory.other_projects = memory.other_projects or is_page
-                if not project:
-                    return question(memory)
-                other = memory_of(memory, project)
-                other.wait_seconds = memory.wait_seconds
-                return published(question(other), other.project.root)
+        def about(question: Question, memory: Memory) -> Any:
+            # A person opened the page from a terminal, which may read every project.
+            memory.other_projects |= request.scope[KEY_ID] == link.KEY_ID
+            if not project:
+                return question(memory)
+            other = memory_of(memory, project)
+            other.wait_seconds = memory.wait_seconds
+            return published(question(other), other.project.root)
 
-            return await ask(about)
-
-        return ask_project
+        return lambda question: ask(partial(about, question))
 
     return authorized
 

@@ -30,7 +30,6 @@ class PageKey(TypedDict):
     project: ProjectName
 
 
-
 DIRECTORY = os.path.join(os.path.dirname(__file__), "page")
 """The built page. Its source is in `page/` of the repository."""
 
@@ -56,16 +55,12 @@ HEADERS = {
 @router.get("/", include_in_schema=False)
 async def index() -> Response:
     """Return the page. It holds nothing of the memory."""
-    return _file("index.html")
+    return await file("index.html")
 
 
 @router.get("/page/{name}", include_in_schema=False)
 async def file(name: Annotated[str, Path(max_length=40)]) -> Response:
     """Return a file of the page."""
-    return _file(name)
-
-
-def _file(name: str) -> Response:
     path = os.path.join(DIRECTORY, name) if name in FILES else ""
     if not os.path.isfile(path):
         raise HTTPException(404, "the page has no such file")
@@ -81,7 +76,7 @@ async def redeem_token(body: Token, request: Request) -> Response:
             raise LinkError("this server has no page; you can run `memkit serve --open`")
         secret = redeem(state.auth.links, body.token)
     except LinkError as error:
-        state.rates.count_failure(request.client.host if request.client else "")
+        state.rates.count_failure(request)
         raise HTTPException(403, str(error)) from error
 
     def about(memory: Memory) -> PageKey:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import anyio
+from starlette.datastructures import Headers
 
-from memkit.serve.answers import PROBLEM_TYPE, raw
+from memkit.serve.answers import problem
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -37,7 +38,6 @@ _HEADERS = (
     (b"referrer-policy", b"no-referrer"),
     (b"x-content-type-options", b"nosniff"),
 )
-
 
 _DISCONNECTED = 499
 """The status in the log of a request whose client left before its end."""
@@ -96,7 +96,7 @@ class Guard:
                     detail = f"a body has at most {limit:,} bytes{with_key}"
                     refusal = HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail
             if refusal is not None:
-                await _refuse(*refusal, send_safely)
+                await problem(*refusal)(scope, receive, send_safely)
             else:
                 with anyio.CancelScope() as running:
 
@@ -125,10 +125,9 @@ class Guard:
             )  # fmt: skip
 
     def _limit(self, scope: Scope) -> int:
-        headers = dict(scope["headers"])
-        has_body = b"content-length" in headers or b"transfer-encoding" in headers
-        secret = headers.get(b"authorization", b"").decode("latin-1").partition(" ")[2].strip()
-        return BODY_BYTES if has_body and self._is_known(secret) else STRANGER_BYTES
+        headers = Headers(scope=scope)
+        has_body = "content-length" in headers or "transfer-encoding" in headers
+        return BODY_BYTES if has_body and self._is_known(secret_in(scope)) else STRANGER_BYTES
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
         headers: dict[bytes, list[bytes]] = {}
@@ -149,6 +148,12 @@ class Guard:
             if site.lower() not in (b"same-origin", b"none") and not is_opening:
                 return HTTPStatus.FORBIDDEN, "pages of other sites may not ask this server"
         return None
+
+
+def secret_in(scope: Scope) -> str:
+    """Return the secret of a request as `Authorization: Bearer SECRET` has it; "" if it is none."""
+    scheme, _, secret = Headers(scope=scope).get("authorization", "").partition(" ")
+    return secret.strip() if scheme.lower() == "bearer" else ""
 
 
 def _name_in(host: str) -> str:
@@ -198,10 +203,3 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return give
-
-
-async def _refuse(status: int, detail: str, send: Send) -> None:
-    body = raw(status, detail)
-    headers = [(b"content-type", PROBLEM_TYPE.encode()), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from fastapi import HTTPException, Response
+from fastapi import HTTPException, Request, Response
 from limits import RateLimitItemPerMinute
 from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
@@ -62,9 +62,9 @@ class RateLimits:
         """Count a request of a key. Return headers with what is left, or raise `HTTPException` 429."""
         return self._count(_PAGE_RATE if key == link.KEY_ID else self._rate, f"key {key}")
 
-    def count_failure(self, address: str) -> None:
+    def count_failure(self, request: Request) -> None:
         """Count a request without a valid key. Raise as `count` does."""
-        self._count(self._failures, f"address {address}")
+        self._count(self._failures, f"address {request.client.host if request.client else ''}")
 
     def _count(self, limit: RateLimitItemPerMinute, name: str) -> dict[str, str]:
         is_allowed = self._limiter.hit(limit, name)
@@ -101,9 +101,8 @@ class Threads:
         thread, but no longer counts for the key.
         """
         if self._waiting[key] >= MOST_AT_ONCE:
-            raise HTTPException(
-                429, f"more than {MOST_AT_ONCE} requests at once", {"Retry-After": str(RETRY_SECONDS)}
-            )
+            wait = {"Retry-After": str(RETRY_SECONDS)}
+            raise HTTPException(429, f"more than {MOST_AT_ONCE} requests at once", wait)
         self._waiting[key] += 1
         try:
             threads = self._changing if is_change else self._reading
@@ -121,9 +120,9 @@ class Threads:
     def _answer(self, question: Question, kept_as: Scope | None) -> Response:
         memory = self.open()
 
-        def make() -> Response:
-            return published(question(memory), memory.project.root)
+        def make() -> bytes:
+            return bytes(published(question(memory), memory.project.root).body)
 
         if kept_as is None:
-            return make()
-        return Answer(self.kept.answer(kept_as, memory.project, lambda: bytes(make().body)))
+            return published(question(memory), memory.project.root)
+        return Answer(self.kept.answer(kept_as, memory.project, make))

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Query, Request, Response
+from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 
 from memkit.browse.names import EntryView
 from memkit.forget.locations import LocationsView
 from memkit.forget.selection import SelectionFinder
 from memkit.interface import InterfaceMemory as Memory
-from memkit.search.results import Answer as Found
 from memkit.search.results import Filters, SearchAnswer
-from memkit.serve.answers import Answer, documented, returns
-from memkit.serve.auth import AdministeringOrPage, Reading, Writing, secret_of
+from memkit.serve.answers import Answer, returns
+from memkit.serve.auth import AdministeringOrPage, Reading, Writing
+from memkit.serve.guard import secret_in
 from memkit.serve.link import LinkError
 from memkit.serve.shapes import (
     MOST_PASSED,
@@ -54,22 +55,35 @@ class SearchPage(SearchAnswer):
     next: int | None
 
 
-def page_of(found: Found, limit: int, after: int) -> SearchPage:
-    """Return the `limit` results of an answer behind the first `after`."""
-    answer, end = found.as_dict(), after + limit
-    results = answer["results"][after:end]
-    is_last = len(results) < limit or end > MOST_PASSED
-    return {**answer, "results": results, "next": None if is_last else end}
+@dataclass
+class Asked:
+    """The parameters that all searches take."""
+
+    query: Text
+    limit: Limit = 5
+    after: Passed = 0
+    since: Day = ""
+    until: Day = ""
+    all_projects: AllProjects = False
+
+    def find(self, memory: Memory, filters: Filters, **options: Any) -> SearchPage:
+        """Return a page of results. Raise `MemkitError`."""
+        filters = replace(filters, since=day_named(self.since), until=day_named(self.until))
+        end = self.after + self.limit
+        answer = memory.search(
+            self.query, end, all_projects=self.all_projects, filters=filters, **options
+        ).as_dict()
+        results = answer["results"][self.after : end]
+        is_last = len(results) < self.limit or end > MOST_PASSED
+        return {**answer, "results": results, "next": None if is_last else end}
 
 
-_OF_BODIES = documented(400, 413, 415)
+Search = Annotated[Asked, Depends()]
+
+_OF_BODIES = (400, 413, 415)
 
 
-@router.post(
-    "/memory/store",
-    status_code=201,
-    responses={**returns(Stored), **returns(Stored, status=201), **_OF_BODIES},
-)
+@router.post("/memory/store", status_code=201, responses=returns(Stored, *_OF_BODIES, also=201))
 async def store_note(body: NoteBody, ask: Writing, request: Request) -> Response:
     """Add a note to today's Markdown. Secrets are redacted. The same note is stored once."""
 
@@ -78,20 +92,14 @@ async def store_note(body: NoteBody, ask: Writing, request: Request) -> Response
             note = memory.remember(body.text, *body.tags, metadata=body.metadata, once=True)
         if note.is_new:
             memory.index_soon()
-        return Answer(
-            Stored(id=note.id, day=note.day, created=note.is_new),
-            201 if note.is_new else 200,
-            headers={"Location": f"/memory/{note.id}"},
-        )
+        stored = Stored(id=note.id, day=note.day, created=note.is_new)
+        location = {"Location": f"/memory/{note.id}"}
+        return Answer(stored, 201 if note.is_new else 200, headers=location)
 
     return await ask(remember)
 
 
-@router.post(
-    "/events",
-    status_code=201,
-    responses={**returns(Taken), **returns(Taken, status=201), **_OF_BODIES},
-)
+@router.post("/events", status_code=201, responses=returns(Taken, *_OF_BODIES, also=201))
 async def ingest_event(body: EventBody, ask: Writing) -> Response:
     """Add a message to a session of another agent. The same message at the same time is stored once."""
 
@@ -111,11 +119,7 @@ async def ingest_event(body: EventBody, ask: Writing) -> Response:
 @router.get("/memory/search", responses=returns(SearchPage))
 async def search_memory(
     ask: Reading,
-    query: Text,
-    limit: Limit = 5,
-    after: Passed = 0,
-    since: Day = "",
-    until: Day = "",
+    asked: Search,
     session: Filter = "",
     branch: Filter = "",
     kind: Filter = "",
@@ -123,7 +127,6 @@ async def search_memory(
     agent: Filter = "",
     file: File = "",
     minimum: Annotated[float | None, Query(ge=0, le=1, description="Least relevance of an entry")] = None,
-    all_projects: AllProjects = False,
     details: Annotated[
         bool, Query(description="Add `excerpt` to each result, and `explanation`: how its score came about")
     ] = False,
@@ -134,15 +137,9 @@ async def search_memory(
     and the words of the question in these.
     """
 
-    def find(memory: Memory) -> SearchPage:
-        filters = Filters(day_named(since), day_named(until), session, branch, kind, path, agent)
-        answer = memory.search(
-            query, limit + after, all_projects=all_projects, filters=filters, file=file, minimum=minimum,
-            explain=details, excerpts=details,
-        )  # fmt: skip
-        return page_of(answer, limit, after)
-
-    return await ask(find)
+    filters = Filters(session=session, branch=branch, kind=kind, path=path, agent=agent)
+    options = {"file": file, "minimum": minimum, "explain": details, "excerpts": details}
+    return await ask(lambda memory: asked.find(memory, filters, **options))
 
 
 @router.get("/memory/{id}", responses=returns(EntryView, 404, 409))
@@ -151,7 +148,7 @@ async def show_entry(id: Id, ask: Reading) -> Response:
     return await ask(lambda memory: memory.show(id).as_dict())
 
 
-@router.patch("/memory/{id}", responses={**returns(EntryView, 404, 409), **_OF_BODIES})
+@router.patch("/memory/{id}", responses=returns(EntryView, 404, 409, *_OF_BODIES))
 async def edit_note(id: ErasedId, body: NoteEdit, ask: Writing) -> Response:
     """Give a note new text, and new tags if there are any. It keeps its ID and metadata."""
 
@@ -172,7 +169,7 @@ async def forget_entry(
     confirmation: Annotated[str, Query(max_length=100, description="The page's, from its dry run")] = "",
 ) -> Response:
     """Erase an entry for good: from the files, the archive, and the index."""
-    page = request.app.state.auth.link_of(secret_of(request))
+    page = request.app.state.auth.link_of(secret_in(request.scope))
 
     def forget(memory: Memory) -> dict[str, Any]:
         if page is None:

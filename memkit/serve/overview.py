@@ -11,7 +11,8 @@ from memkit.errors import NotFoundError
 from memkit.hook.tally import full_tally
 from memkit.interface import InterfaceMemory as Memory
 from memkit.serve.answers import moment, returns
-from memkit.serve.auth import Administering, AdministeringOrPage, Listening, Reading, secret_of
+from memkit.serve.auth import Administering, AdministeringOrPage, Listening, Reading
+from memkit.serve.guard import secret_in
 from memkit.serve.projects import by_name
 from memkit.serve.shapes import FindingCode, JobName
 from memkit.service.jobs import JobView
@@ -20,8 +21,6 @@ from memkit.topics.graph import Graph
 
 router = APIRouter(tags=["overview"])
 job_router = APIRouter(prefix="/jobs", tags=["jobs"])
-
-_ELSEWHERE = "failed; `memkit jobs` says why"
 
 
 @router.get("/overview", responses=returns(MemoryOverview))
@@ -108,7 +107,7 @@ async def listen(request: Request, ask: Listening) -> Response:
     `event: changed` has as `data` the `days`, and in `entries` the new turns and notes, of
     `{"days": ["2026-11-20"], "entries": ["8ad3df7f"]}`. There are at most 16 listeners.
     """
-    state, secret = request.app.state, secret_of(request)
+    state, secret = request.app.state, secret_in(request.scope)
     queue = state.live.join()
     events = state.live.events(queue, lambda: state.auth.is_known(secret))  # it may be revoked
     return StreamingResponse(events, media_type="text/event-stream")
@@ -136,24 +135,23 @@ class Jobs(TypedDict):
 @job_router.get("", responses=returns(Jobs))
 async def list_jobs(ask: Administering) -> Response:
     """Return all jobs by name, each with its interval, its last run, and its next one."""
-    return await ask(
-        lambda memory: {"jobs": {name: _shown(one) for name, one in memory.jobs().items()}}
-    )
+    return await ask(lambda memory: {"jobs": {name: _shown(one) for name, one in memory.jobs().items()}})
 
 
 @job_router.get("/{name}", responses=returns(ShownJob, 404))
 async def get_job(name: JobName, ask: Administering) -> Response:
     """Return a job."""
-    return await ask(lambda memory: _shown(_named(memory.jobs(), name)))
 
+    def read(memory: Memory) -> ShownJob:
+        jobs = memory.jobs()
+        if name not in jobs:
+            raise NotFoundError(f"there is no such job; there are {', '.join(jobs)}")
+        return _shown(jobs[name])
 
-def _named(jobs: dict[str, JobView], name: str) -> JobView:
-    if name not in jobs:
-        raise NotFoundError(f"there is no such job; there are {', '.join(jobs)}")
-    return jobs[name]
+    return await ask(read)
 
 
 def _shown(job: JobView) -> ShownJob:
     """Return a job without its error, which may name other projects and their files."""
-    result = _ELSEWHERE if job["failed"] else job["result"]
+    result = "failed; `memkit jobs` says why" if job["failed"] else job["result"]
     return {**job, "result": result, "next": moment(job["next"]), "last": moment(job["last"])}

@@ -17,10 +17,8 @@ def memory_of(memory: Memory, name: str) -> Memory:
     project = by_name(memory).get(name)
     if project is None:
         raise MemkitError(f"there is no project {name!r} with a memory; `memkit projects` lists them")
-    home, caller = memory.home, Caller(project.root)
-    return Memory(
-        project, home=home, settings_of=memory.settings_of, announce=memory.announce, caller=caller
-    )
+    home, settings_of, caller = memory.home, memory.settings_of, Caller(project.root)
+    return Memory(project, home=home, settings_of=settings_of, announce=memory.announce, caller=caller)
 
 
 def by_name(memory: Memory) -> dict[str, Project]:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Any, TypedDict
+from typing import Any, TypedDict
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Response
 
 from memkit.errors import MemkitError
 from memkit.interface import InterfaceMemory as Memory
 from memkit.search.results import Filters
 from memkit.serve.answers import returns
 from memkit.serve.auth import Reading
-from memkit.serve.memories import SearchPage, page_of
-from memkit.serve.shapes import AllProjects, Day, HybridMode, Limit, Passed, Text, day_named
+from memkit.serve.memories import Search, SearchPage
+from memkit.serve.shapes import HybridMode
 
 router = APIRouter(prefix="/search", tags=["search"])
 
@@ -44,34 +43,10 @@ class HybridStatus(TypedDict):
     dense: IndexOfVectors
 
 
-@dataclass
-class Asked:
-    """The parameters that all three searches take."""
-
-    query: Text
-    limit: Limit = 5
-    after: Passed = 0
-    since: Day = ""
-    until: Day = ""
-    all_projects: AllProjects = False
-
-    def find(self, memory: Memory, mode: str) -> SearchPage:
-        """Return the answer of a search in this mode. Raise `MemkitError`."""
-        filters = Filters(day_named(self.since), day_named(self.until))
-        most = self.limit + self.after
-        answer = memory.search(
-            self.query, most, mode=mode, all_projects=self.all_projects, filters=filters
-        )
-        return page_of(answer, self.limit, self.after)
-
-
-Search = Annotated[Asked, Depends()]
-
-
 @router.get("/lexical", responses=returns(SearchPage))
 async def search_lexical(ask: Reading, asked: Search) -> Response:
     """Search by words (BM25)."""
-    return await ask(lambda memory: asked.find(memory, "lexical"))
+    return await ask(lambda memory: asked.find(memory, Filters(), mode="lexical"))
 
 
 @router.get("/dense", responses=returns(SearchPage))
@@ -81,7 +56,7 @@ async def search_dense(ask: Reading, asked: Search) -> Response:
     def find(memory: Memory) -> SearchPage:
         if memory.settings.embedding.provider == "none":
             raise MemkitError("embedding.provider is none, so there are no vectors to search")
-        return asked.find(memory, "dense")
+        return asked.find(memory, Filters(), mode="dense")
 
     return await ask(find)
 
@@ -89,7 +64,7 @@ async def search_dense(ask: Reading, asked: Search) -> Response:
 @router.get("/hybrid", responses=returns(SearchPage))
 async def search_hybrid(ask: Reading, asked: Search, mode: HybridMode = "context") -> Response:
     """Search by words and vectors together."""
-    return await ask(lambda memory: asked.find(memory, mode))
+    return await ask(lambda memory: asked.find(memory, Filters(), mode=mode))
 
 
 @router.get("/lexical/status", responses=returns(IndexOfWords))

@@ -71,13 +71,7 @@ async def get_transcript(
     def read(memory: Memory) -> ExchangeView:
         found = memory.session(id, limit=1)
         exchange = memory.transcript(found.id, found.turn, context).as_dict()
-        for message in exchange["messages"]:
-            message["text"] = _cut(message["text"])
-            for tool in message["tools"]:
-                for name in ("input", "result"):
-                    if name in tool:
-                        tool[name] = _cut(tool[name])
-        return exchange
+        return {**exchange, "messages": _cut(exchange["messages"])}
 
     return await ask(read)
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from typing import Annotated, Literal
 
 from fastapi import Path, Query
 from msgspec import Struct
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, JsonValue
 
 from memkit.errors import MemkitError
 
 MOST_RESULTS, MOST_PASSED = 100, 1000
 MOST_ROWS = 100
 _YEARS = (1970, 9000)  # beyond these, converting a time zone may overflow
+
+_AS_NODE = AfterValidator(lambda name: "" if name == "all" else name)
+"""`memkit.Memory` names the node of everything ""."""
 
 Id = Annotated[
     str, Path(min_length=1, max_length=200, description="An id, or its beginning", examples=["8b52f4fb"])
@@ -31,7 +35,9 @@ Node = Annotated[
         description="2026, 2026-11, 2026-W47, 2026-11-20, today, the id of a turn, or all",
         examples=["2026-W47"],
     ),
+    _AS_NODE,
 ]
+NodeFilter = Annotated[str, Query(max_length=300), _AS_NODE]
 JobName = Annotated[str, Path(min_length=1, max_length=40, examples=["index"])]
 Text = Annotated[str, Query(min_length=1, max_length=4000, examples=["staging port"])]
 Limit = Annotated[int, Query(ge=1, le=MOST_RESULTS, description="Most entries")]
@@ -138,11 +144,6 @@ class Health(Struct, frozen=True):
     status: Literal["SERVING", "NOT_SERVING"]
 
 
-def node_named(name: str) -> str:
-    """Return a node as `memkit.Memory` names it."""
-    return "" if name == "all" else name
-
-
 def day_named(text: str) -> date | None:
     """Return the day that a parameter names, None for "". Raise `MemkitError`."""
     from memkit.questions.period_days import parse_day
@@ -152,18 +153,15 @@ def day_named(text: str) -> date | None:
 
 def moment_named(text: str, *, is_end: bool = False) -> datetime | None:
     """Return the time of a parameter, None for ""; as an end, a day is the next one. Raise `MemkitError`."""
-    if len(text) > len("2026-11-20") and text[10:11] in ("T", "t", " "):
-        try:
+    if text[10:11] in ("T", "t", " "):
+        with suppress(ValueError):
             found = datetime.fromisoformat(text.replace("Z", "+00:00").replace("z", "+00:00"))
-        except ValueError:
-            found = None
-        if found is not None:
             return in_range(found if found.tzinfo else found.astimezone())
     day = day_named(text)
     if day is None:
         return None
-    in_range(datetime.combine(day, time.min))
-    return datetime.combine(day + timedelta(days=is_end), time.min).astimezone()
+    begin = in_range(datetime.combine(day, time.min))
+    return (begin + timedelta(days=is_end)).astimezone()
 
 
 def in_range(found: datetime) -> datetime:

@@ -13,15 +13,14 @@ from memkit.serve.auth import Reading, ReadingTimeline
 from memkit.serve.shapes import (
     After,
     Depth,
-    Filter,
     Id,
     Node,
+    NodeFilter,
     Rows,
     Since,
     Text,
     Until,
     moment_named,
-    node_named,
 )
 from memkit.timeline.events import ChildrenMatches, Events, NodeMatches
 from memkit.timeline.view import Calendar, TimelineChildren, TimelineView
@@ -42,9 +41,7 @@ async def timeline_node(
     node: Node, ask: ReadingTimeline, depth: Depth = 0, limit: Rows = 100, after: After = ""
 ) -> Response:
     """Return a year, month, week, day, or part of a session: what it was about, and what it consists of."""
-    return await ask(
-        lambda memory: memory.timeline(node_named(node), depth=depth, limit=limit, after=after)
-    )
+    return await ask(lambda memory: memory.timeline(node, depth=depth, limit=limit, after=after))
 
 
 @router.get("/timeline/{node}/children", responses=returns(TimelineChildren))
@@ -54,7 +51,7 @@ async def browse_children(
     """Return the nodes below a node, page by page: `next` is the `after` of the next page."""
 
     def browse(memory: Memory) -> TimelineChildren:
-        found = memory.timeline(node_named(node), depth=depth, limit=limit, after=after)
+        found = memory.timeline(node, depth=depth, limit=limit, after=after)
         return {"path": found["path"], "children": found["children"], "next": found["next"]}
 
     return await ask(browse)
@@ -65,13 +62,13 @@ async def search_node(
     node: Node, ask: ReadingTimeline, query: Text, limit: Rows = 20, after: After = ""
 ) -> Response:
     """Return the turns, notes, and bullets of a node that have all words, also inside other words."""
-    return await ask(lambda memory: memory.scan(query, node_named(node), limit=limit, after=after))
+    return await ask(lambda memory: memory.scan(query, node, limit=limit, after=after))
 
 
 @router.get("/timeline/{node}/children/search", responses=returns(ChildrenMatches))
 async def search_children(node: Node, ask: ReadingTimeline, query: Text, limit: Rows = 20) -> Response:
     """Return the children of a node in which something has all words, with the first matches of each."""
-    return await ask(lambda memory: memory.scan_children(query, node_named(node), limit=limit))
+    return await ask(lambda memory: memory.scan_children(query, node, limit=limit))
 
 
 @router.get("/calendar/{year}", responses=returns(Calendar))
@@ -88,7 +85,7 @@ async def events_in_range(
     ask: Reading,
     since: Since = "",
     until: Until = "",
-    node: Filter = "",
+    node: NodeFilter = "",
     limit: Rows = 50,
     after: After = "",
 ) -> Response:
@@ -96,7 +93,7 @@ async def events_in_range(
 
     def read(memory: Memory) -> Events:
         begin, end = moment_named(since), moment_named(until, is_end=True)
-        return memory.events(node_named(node), limit=limit, after=after, since=begin, until=end)
+        return memory.events(node, limit=limit, after=after, since=begin, until=end)
 
     return await ask(read)
 
