@@ -13,7 +13,7 @@ import re
 KEYS = (
     "session", "branch", "summary", "extract", "turn", "turns", "grip", "grips", "chunks", "fact",
     "supersedes", "compacted", "check", "by", "note", "overview", "rollup", "memkit", "shared", "origin",
-    "title",
+    "title", "proof",
 )  # fmt: skip
 
 END = "<!-- memkit:end -->"

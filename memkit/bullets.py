@@ -1,6 +1,6 @@
 """Read the bullets of memory files: the lines of summaries and extracts, with their citations.
 
-    - Decided: the staging gateway listens on 7443. <!-- grip:82c57f55 turns:8b52f4fb -->
+    - Decided: the staging gateway listens on 7443. <!-- grip:82c57f55 turns:8b52f4fb proof:1f0c22d9 -->
     - Open: is the limit per user? (unverified) <!-- grip:k3f9a1 turns:8b52f4fb check:unverified -->
     - Changed: the limit is 20. (not checked yet) <!-- grip:05ac16a2 turns:8b52f4fb check:unchecked -->
 
@@ -9,6 +9,7 @@ The only parser of bullets. Standard library only, Python 3.9 syntax: hooks impo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -29,19 +30,26 @@ STILL_FAILING, NOT_RUN_AGAIN = "; still failing", "; not run again"
 UNSOLVED = (STILL_FAILING, NOT_RUN_AGAIN)
 """The ends of a line about a failure after which nothing passed."""
 
+SENTENCE_CHARACTERS = 200
+"""The longest sentence that can prove a bullet. Longer ones are cut at words."""
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n")
+
 
 class WrittenBullet(NamedTuple):
     """A bullet as it is in a file.
 
     `text` is the line without list sign and anchors, on one line with single spaces. `id` is the ID of its
-    citation. `turns` prove it. `check` is the value of its mark, "" for none. `is_extract` tells that no
-    model made it. Anybody can write such a line into a repository: anchors prove nothing.
+    citation. `turns` prove it, above all the sentence with the ID `proof`, "" if unknown. `check` is the
+    value of its mark, "" for none. `is_extract` tells that no model made it. Anybody can write such a line
+    into a repository: anchors prove nothing.
     """
 
     line: str
     text: str
     id: str
     turns: tuple[str, ...]
+    proof: str
     check: str
     is_extract: bool
 
@@ -86,6 +94,7 @@ def read_bullet(line: str) -> WrittenBullet | None:
         text=text,
         id=pairs["grip"],
         turns=tuple(filter(None, pairs.get("turns", "").split(","))),
+        proof=pairs.get("proof", ""),
         check=known if known.partition(".")[0] in MARKS else next(shown, ""),
         is_extract=pairs.get("by") == "extract",
     )
@@ -99,12 +108,20 @@ def read_bullets(lines: Iterable[str]) -> Iterator[tuple[int, WrittenBullet]]:
             yield number, bullet
 
 
-def bullet_line(words: str, grip: str, turns: str, check: str = "") -> str:
-    """Return a bullet as a line: its label and text, the ID of its citation, its turns, and its mark."""
+def bullet_line(words: str, grip: str, turns: str, proof: str = "", check: str = "") -> str:
+    """Return a bullet as a line: its label, text, and mark, and the IDs of its citation and proof."""
     mark = f" {MARKS[check.partition('.')[0]]}" if check else ""
-    return f"- {words}{mark} {anchors.render(grip=grip, turns=turns, check=check)}"
+    return f"- {words}{mark} {anchors.render(grip=grip, turns=turns, proof=proof, check=check)}"
 
 
 def bullet_words(line: str) -> str:
     """Return a list item without its sign and anchors, on one line."""
     return " ".join(anchors.strip(line).strip().removeprefix("- ").split())
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of a turn's text that can prove a bullet."""
+    import textwrap  # compiles expressions that hooks do not need
+
+    for sentence in _SENTENCE_END.split(text):
+        yield from textwrap.wrap(sentence, SENTENCE_CHARACTERS)

@@ -7,25 +7,23 @@ of the citation, `turns` are the turns that prove the bullet.
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from math import inf
 from typing import TypedDict
 
 from memkit import anchors
 from memkit.browse.transcript import find_original, is_recorded
-from memkit.bullets import WrittenBullet, read_bullets
+from memkit.bullets import WrittenBullet, read_bullets, sentences
 from memkit.conversation.turn import Message, MessageView
 from memkit.errors import AmbiguousIdError, NotFoundError
 from memkit.journal.day_file import DayFile
 from memkit.journal.journal import Journal
+from memkit.journal.markup import short_id
 from memkit.paths import Home
 from memkit.projects.project import Project
 
-EXCERPT_CHARACTERS = 200
-
 _TERM = re.compile(r"[^\W_]{2,}(?:[./_-][^\W_]+)*")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n")
 
 
 class CitationView(TypedDict):
@@ -111,11 +109,11 @@ def find_citation(
         if message.turn in bullet.turns
         for text in message.texts()
     ]
-    excerpt, place = _best(bullet.text, texts)
+    excerpt, place = _best(bullet, texts)
     source = "archive" if original and original.archive else "transcript"
     if place < 0:
         sections = filter(None, map(content.find_turn, bullet.turns))
-        excerpt, _ = _best(bullet.text, [(anchors.strip(content.text(one)), 0) for one in sections])
+        excerpt, _ = _best(bullet, [(anchors.strip(content.text(one)), 0) for one in sections])
         source = "journal" if excerpt else ""
     first = max(0, place - context)
     return Citation(
@@ -152,24 +150,22 @@ def _find_bullet(journal: Journal, prefix: str) -> tuple[str, DayFile, int, Writ
     return next(iter(found.values()))
 
 
-def _best(bullet: str, texts: Iterable[tuple[str, int]]) -> tuple[str, int]:
-    """Return the sentence of the numbered `texts` that has most in common with `bullet`, ("", -1) if none.
+def _best(bullet: WrittenBullet, texts: Iterable[tuple[str, int]]) -> tuple[str, int]:
+    """Return the sentence of the numbered `texts` that proves a bullet, ("", -1) if there is none.
 
-    A name or a number counts as much as six words; words of up to three letters do not count.
+    It is the one that the model quoted. Without that, it has most in common with the bullet: a name or a
+    number counts as much as six words; words of up to three letters do not count.
     """
     weights = {
         term.casefold(): int(len(term) > 3) if term.isalpha() else 6
-        for term in _TERM.findall(bullet)
+        for term in _TERM.findall(bullet.text)
     }
 
-    def weight(passage: tuple[str, int]) -> int:
+    def weight(passage: tuple[str, int]) -> float:
+        if bullet.proof and short_id(passage[0]) == bullet.proof:
+            return inf
         terms = {term.casefold() for term in _TERM.findall(passage[0])}
         return sum(weights.get(term, 0) for term in terms)
 
-    passages = (
-        (passage, number)
-        for text, number in texts
-        for sentence in _SENTENCE_END.split(text)
-        for passage in textwrap.wrap(sentence, EXCERPT_CHARACTERS)
-    )
+    passages = ((passage, number) for text, number in texts for passage in sentences(text))
     return max(passages, key=weight, default=("", -1))

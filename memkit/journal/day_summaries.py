@@ -108,7 +108,7 @@ def set_checks(content: DayFile, checks: Mapping[str, str]) -> int:
 
 
 def _with_check(bullet: WrittenBullet, check: str) -> str:
-    return bullet_line(bullet.words, bullet.id, ",".join(bullet.turns), check)
+    return bullet_line(bullet.words, bullet.id, ",".join(bullet.turns), bullet.proof, check)
 
 
 def _drop_extract(

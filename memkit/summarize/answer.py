@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import re
 from collections import defaultdict
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from memkit.bullets import sentences
 from memkit.hook.phrases import EMOJI, PRAISE
-from memkit.journal.markup import one_line
+from memkit.journal.markup import one_line, short_id
 from memkit.llm import UnusableReplyError
 from memkit.summarize.bullets import (
     LABELS,
@@ -57,6 +58,7 @@ _LIMITS_OF |= dict.fromkeys(("pattern", "open"), NO_LIMITS)
 _NUMBER = re.compile(r"(?<![0-9])[0-9]{1,6}(?![0-9])")
 _LINK = re.compile(r"\[([^\[\]]*)\]\([^()]*\)")
 _MARKUP = re.compile(r"[`*<\[\]]")
+_WORDS = re.compile(r"\w+")
 _ORDER = re.compile(
     r"^(?:always|never|ignore|do not|don't|please|you)\b|\byou (?:must|should|shall|have to|are to)\b"
     r"|\b(?:assistants?|claude|models?|ai) (?:must|should|shall|has to|have to)\b",
@@ -79,6 +81,7 @@ class _Draft(NamedTuple):
     turns: tuple[str, ...]
     kind: str
     text: str
+    quote: str
 
 
 def read_answer(
@@ -159,9 +162,21 @@ def _read_bullets(
         if gives_order:
             text = f"The person asked: {text}"
         # A mark must not hide open work, and nobody can confirm a question.
-        bullet = Bullet(text, kind, draft.turns, is_verified, is_checked=kind == "open")
+        bullet = Bullet(text, kind, draft.turns, is_verified, kind == "open", _proof(draft.quote, named))
         found.setdefault(bullet.grip, bullet)
     return list(found.values())
+
+
+def _proof(quote: str, evidence: Iterable[Evidence]) -> str:
+    """Return the ID of the sentence that has a quotation, "" if none has. The last one is no digest's."""
+    words = _WORDS.findall(quote.casefold())
+    found = [
+        sentence
+        for one in evidence
+        for sentence in sentences(one.everything)
+        if len(words) > 1 and " ".join(words) in " ".join(_WORDS.findall(sentence.casefold()))
+    ]
+    return short_id(found[-1]) if found else ""
 
 
 def _cited(item: Any, numbers: Mapping[int, tuple[int, str]]) -> list[tuple[int, str]]:
@@ -181,7 +196,9 @@ def _read_draft(item: Any, numbers: Mapping[int, tuple[int, str]], evidence: Con
         return None
     index = named[0][0]
     turns = tuple(dict.fromkeys(turn for its, turn in named if its == index))[:MAX_TURNS]
-    return _Draft(index, turns, read_kind(item.get("kind"), LABELS) or "finding", text)
+    quote = item.get("quote")
+    given = next(sentences(quote[:MAX_GIVEN]), "") if isinstance(quote, str) else ""
+    return _Draft(index, turns, read_kind(item.get("kind"), LABELS) or "finding", text, given)
 
 
 def read_kind(value: Any, labels: Mapping[str, str]) -> str:

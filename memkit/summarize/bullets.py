@@ -65,15 +65,17 @@ _LABEL = re.compile(rf"^(?:{'|'.join((*LABELS.values(), *KINDS))}|fact|supersede
 _TAGS = ("record", "project", "segment", "context", "turn", "claim", "passages")
 
 
-def list_schema(name: str, kinds: Iterable[str], **numbers: str) -> dict[str, Any]:
+def list_schema(name: str, kinds: Iterable[str], quote: str = "", **numbers: str) -> dict[str, Any]:
     """Return the schema of an answer: a list `name` of items with text, kind, and lists of numbers.
 
-    `numbers` describes each list of numbers by its name.
+    `numbers` describes each list of numbers by its name, `quote` a quotation.
     """
     properties: dict[str, Any] = {
         "text": {"type": "string", "description": "one fact, without a bullet sign"},
         "kind": {"type": "string", "enum": list(kinds)},
     }
+    if quote:
+        properties["quote"] = {"type": "string", "description": quote}
     for key, description in numbers.items():
         items = {"type": "integer"}
         properties[key] = {"type": "array", "items": items, "description": description}
@@ -91,7 +93,9 @@ SEGMENTS = answer_schema(
     {
         "number": {"type": "integer", "description": "the segment's number"},
         "title": {"type": "string", "description": "what the segment was about"},
-        **list_schema("bullets", KINDS, turns="numbers of the turns that prove it")["properties"],
+        **list_schema(
+            "bullets", KINDS, "their words that prove it", turns="numbers of the turns that prove it"
+        )["properties"],
     },
 )
 
@@ -197,7 +201,8 @@ class Bullet:
 
     `is_verified` means that these turns contain every identifier, number, path, and quotation in it, and that
     its wording agrees with theirs, or for a kind `OF_THE_PERSON` with what the person said there; see
-    `memkit.summarize.checks` and `memkit.summarize.wording`. `is_checked` means that no second look is left.
+    `memkit.summarize.checks` and `memkit.summarize.wording`. `is_checked` means that no second look is
+    left. `proof` is the ID of the sentence that the model quoted.
     """
 
     text: str
@@ -205,6 +210,7 @@ class Bullet:
     turns: tuple[str, ...]
     is_verified: bool
     is_checked: bool = True
+    proof: str = ""
 
     @property
     def grip(self) -> str:
@@ -216,7 +222,7 @@ class Bullet:
         """The bullet as a line of the journal."""
         check = UNVERIFIED if not self.is_verified else "" if self.is_checked else UNCHECKED
         words = f"{LABELS[self.kind]}: {self.text}"
-        return bullet_line(words, self.grip, ",".join(self.turns), check)
+        return bullet_line(words, self.grip, ",".join(self.turns), self.proof, check)
 
 
 def recorded_bullets(text: str, own: Container[str]) -> Iterator[WrittenBullet]:

@@ -10,7 +10,7 @@ import logging
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from html import unescape
@@ -20,7 +20,7 @@ import msgspec
 
 from memkit import anchors
 from memkit.agents.tools import role_of
-from memkit.bullets import DECIDED, EDITED, FAILED, read_bullets
+from memkit.bullets import DECIDED, EDITED, FAILED, OPEN, OUTCOME, read_bullets
 from memkit.errors import JournalError
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.facts import FactFile
@@ -270,6 +270,19 @@ def _segment(
     begins, ends = (times[0], times[-1]) if times else ("", "")
     title = _title(heading_title(first).removeprefix("Note: "))
     return Segment(names[0] if names else first.pairs["note"], "", begins, ends, title, "", names)
+
+
+def bullets_of(content: DayFile, only: str = "") -> Iterator[str]:
+    """Yield what a model wrote about a day, or about one of its segments, by id.
+
+    Outcomes, decisions, and open points have their own places in an overview.
+    """
+    for heading, turns in _groups(content):
+        if heading is None or (only and only not in [turn.pairs["turn"] for turn in turns[:1]]):
+            continue
+        for _, bullet in read_bullets(content.lines[heading.start + 1 : heading.end]):
+            if not bullet.is_extract and not bullet.text.startswith((OUTCOME, DECIDED, OPEN)):
+                yield one_line(unescape(shown_bullet(bullet)), LINE_CHARACTERS)
 
 
 def summarize(day: str, content: DayFile, only: str = "") -> Summary:

@@ -29,12 +29,14 @@ from memkit.timeline import nodes
 from memkit.timeline.cache import Day, Month, MonthCache, Stamp
 from memkit.timeline.nodes import Span, parse_span, path_of
 from memkit.timeline.summary import (
+    MOST_LINES,
     QUESTION_CHARACTERS,
     TITLE_CHARACTERS,
     Entry,
     Numbers,
     Segment,
     Summary,
+    bullets_of,
     joined,
     read_day,
     read_rollup,
@@ -80,7 +82,7 @@ class Node:
     the id above it. `first` and `last` are the days of a period that hold something, or the local times
     (`2026-11-20 14:02`) of a segment or turn. `words` set it apart from the rest of the memory.
 
-    `title` and `bullets` say what happened. A period has them if a model wrote its rollup.
+    `title` and `bullets` say what happened, if a model wrote about it.
     """
 
     kind: str
@@ -163,13 +165,20 @@ class Timeline:
         span = parse_span(name)
         if span is not None:
             node = self._period(span)
+            if span.kind == nodes.DAY:
+                days = (read_day(self.journal, one) for one in self.days_in(span))
+                told = tuple(one for day in days for one in bullets_of(day))
+                node = replace(node, bullets=told[:MOST_LINES])
             if node.summary.days or span.kind == nodes.ALL:
                 return node
         place = self._find_segment(name)
         if place is not None:
             segment, day = place
-            summary = summarize(day, read_day(self.journal, day), segment.id)
-            return replace(_segment_node(segment, day[:10], summary), words=self._telling(summary))
+            content = read_day(self.journal, day)
+            summary = summarize(day, content, segment.id)
+            told = tuple(bullets_of(content, segment.id))
+            node = _segment_node(segment, day[:10], summary)
+            return replace(node, words=self._telling(summary), bullets=told)
         if span is None:
             raise NotFoundError(
                 f"the timeline has no node {name!r}; name a year (2026), a month (2026-11), a week "

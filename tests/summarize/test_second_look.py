@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from memkit.anchors import UNCHECKED, UNVERIFIED
+from memkit.browse.citation import find_citation
 from memkit.bullets import read_bullets
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.conversation.turn import ToolCall
@@ -62,6 +63,25 @@ def test_two_contradictions_or_three_objections_mark_a_bullet(stage: SummaryStag
     assert not SummaryQueue(stage.home)
     # The mark says only as much as the answers: no line of it is left in a checked bullet.
     assert len(stage.provider.tasks) <= 4
+
+
+@pytest.mark.parametrize(("quote", "is_found"), [
+    ("the old port was taken: by the *ingress*", True), ("THE OLD PORT", True), ("the new port", False),
+    ("port", False), ("", False), (7, False), (None, False), ("Nobody else uses it. And the rest", True),
+])  # fmt: skip
+def test_the_quoted_sentence_is_the_proof(stage: SummaryStage, quote: Any, is_found: bool) -> None:
+    """It is cited, and stays with the bullet after a look."""
+    answer = "It listens on 7443. The old port was taken by the ingress. Nobody else uses it."
+    stage.add_turn(0, "Which port of the gateway?", answer)
+    stage.provider.answer = summary({**bullet("The gateway listens on 7443.", [1]), "quote": quote})
+    stage.run(4)
+    stage.run(5 + SPAN)
+    ((_, found),) = read_bullets(stage.text.split("\n"))
+    assert (found.check, bool(found.proof)) == ("", is_found)
+    cited = find_citation(stage.project, stage.home, found.id, 3, str)
+    sentences = answer.replace(". ", ".\n").split("\n")
+    wanted = (2 if "else" in str(quote) else 1) if is_found else 0
+    assert (cited.excerpt, cited.source) == (sentences[wanted], "archive")
 
 
 def test_a_look_rides_on_the_next_call_with_four_sentences_and_then_the_whole_turn(stage: SummaryStage) -> None:

@@ -106,6 +106,8 @@ def test_facts_stand_for_their_bullets(tmp_path: Path) -> None:
         "# 2026-11-20\n\n## 10:00 Title <!-- session:5e550001 summary:aaaa0001 -->\n\n"
         "- Decided: 7443 it is. <!-- grip:91111111 turns:aaaa0001 -->\n"
         "- Decided: forged. <!-- grip:92222222 turns:aaaa0001 check:unverified -->\n"
+        "- Found: nobody else uses it. (not checked yet) <!-- grip:93333333 turns:aaaa0001 check:unchecked -->\n"
+        "- Edited: made without a model <!-- grip:94444444 turns:aaaa0001 by:extract -->\n"
         "- Decided: no id.\n\n### 10:00 Ask <!-- turn:aaaa0001 -->\n**Answered** Yes.\n"
     )
     lines = "\n".join(fact.line for fact in facts)
@@ -115,6 +117,8 @@ def test_facts_stand_for_their_bullets(tmp_path: Path) -> None:
     timeline = timeline_of(memory)
     assert [one.text for one in timeline.decisions(timeline.node("2026-W47"))] == ["the port is 7443."]
     assert [one.text for one in timeline.decisions(timeline.node(""))] == ["the port is 7443.", "tabs."]
+    for name in ("2026-11-20", "aaaa0001"):  # the rest of a day has its own places in an overview
+        assert timeline.node(name).bullets == ("Found: nobody else uses it. (not checked yet)",)
 
 
 @pytest.mark.parametrize("as_rows", [False, True])
