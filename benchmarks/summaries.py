@@ -95,7 +95,7 @@ def is_marked_later(text: str, lie: str, share: float, dice: random.Random) -> b
     wrong = [one for one in (YES, NO, UNKNOWN) if one != right]
     check = UNCHECKED
     while check.startswith(UNCHECKED):
-        bullet = WrittenBullet("", text, "", (), check, is_extract=False)
+        bullet = WrittenBullet("", text, "", (), "", check, is_extract=False)
         check = checked(bullet, right if dice.random() < share else dice.choice(wrong))
     return check == UNVERIFIED
 
