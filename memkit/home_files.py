@@ -91,7 +91,7 @@ HOME_FILES = (
     FileKind("env/.lock", "lock of the environments", is_derived=True, is_public=True),
     FileKind("run/jobs.json", "the runs of each job", "version", is_derived=True, has_text=True),
     FileKind("run/jobs.lock", "lock of the jobs", is_derived=True),
-    FileKind("run/*.captured", "up to when an agent's sessions were captured", is_derived=True),
+    FileKind("run/*.captured", "since and up to when an agent's turns were captured", is_derived=True),
     FileKind("run/hooks.json", "settings for the hooks", is_derived=True),
     FileKind("run/live/**", "sessions that are open", is_derived=True),
     FileKind("run/shown/**", "pointers that a session has seen", is_derived=True),

@@ -300,7 +300,7 @@ class Capture:
                 if not turn.prompt and _is_known_answer(digest, project):
                     logger.info("session %s: skipped a known answer that lost its prompt", session.id)
                     continue
-                digests += self._summaries(session, project, turn)
+                digests += self._summaries(session, project, turn, is_wanted)
                 digests.append(digest)
                 kept.append((turn, project.root))
                 outcome.turns += 1
@@ -349,7 +349,9 @@ class Capture:
         for turn in copies:
             turn.id = known.get(turn.uuid, turn.id)
 
-    def _summaries(self, session: Session, project: Project, turn: Turn) -> list[Digest]:
+    def _summaries(
+        self, session: Session, project: Project, turn: Turn, is_wanted: Callable[[Turn], bool]
+    ) -> list[Digest]:
         """Return the summaries that Claude Code wrote during a turn; none after a turn that is left out."""
         found = [
             one
@@ -361,7 +363,7 @@ class Capture:
         off = project.off_periods()
         hide = Hidden(self.settings.capture.exclude)
         for earlier in read_turns(open_transcript(Path(session.transcript), 0, hide)):
-            if self._is_left_out_in_part(earlier, project, off):
+            if not is_wanted(earlier) or self._is_left_out_in_part(earlier, project, off):
                 logger.info("session %s: skipped a summary of turns that are left out", session.id)
                 return []
             if earlier.id == turn.id:

@@ -6,7 +6,7 @@ import contextlib
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
@@ -204,8 +204,9 @@ class Calls:
 
     @contextmanager
     def ask(
-        self, task: Task, settings: SummarizeSettings, purpose: str, project: str, subject: str = ""
-    ) -> Iterator[Reply]:
+        self, task: Task, settings: SummarizeSettings, purpose: str, project: str, subject: str = "",
+        shares: Mapping[str, int] | None = None,
+    ) -> Iterator[Reply]:  # fmt: skip
         """Yield the reply to `task`. An error in the `with` block becomes the call's outcome in the ledger.
 
         Raise `ModelError`, `BudgetReachedError`.
@@ -225,6 +226,7 @@ class Calls:
             tokens_out=estimate.tokens_out,
             usd=price(provider.name, provider.model, estimate, settings.base_url),
             subject=subject,
+            shares=dict(shares or {}),
         )
         try:
             _check_budget(self.ledger.today(now), settings, call)

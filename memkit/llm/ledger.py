@@ -11,7 +11,7 @@ import logging
 import os
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -45,7 +45,8 @@ class Call:
 
     `time` is its start in seconds since the epoch. `usd` is None if the price is unknown. `outcome` is
     `ok`, `unfinished`, or the outcome of a `ModelError`. `subject` names the
-    period of a rollup, with a hash of its material.
+    period of a rollup, with a hash of its material. A call for several projects has their `shares`: tokens
+    of material by root.
     """
 
     id: str
@@ -60,6 +61,7 @@ class Call:
     outcome: str = UNFINISHED
     seconds: float = 0.0
     subject: str = ""
+    shares: dict[str, Annotated[int, msgspec.Meta(gt=0)]] = field(default_factory=dict)
 
     @property
     def day(self) -> str:
@@ -110,9 +112,22 @@ def total(calls: Iterable[Call]) -> Total:
     return result
 
 
+def by_project(calls: Iterable[Call]) -> Iterator[Call]:
+    """Yield calls of one project each: of a shared call, each project's part; the parts add up to it."""
+    for call in calls:
+        shares = call.shares or {call.project: 1}
+        whole, end = sum(shares.values()), 0
+        for root, share in shares.items():
+            begin, end = end, end + share
+            tokens = [n * end // whole - n * begin // whole for n in (call.tokens_in, call.tokens_out)]
+            usd = None if call.usd is None else call.usd * share / whole
+            yield replace(call, project=root, tokens_in=tokens[0], tokens_out=tokens[1], usd=usd, shares={})
+
+
 def totals(calls: Iterable[Call], by: str) -> dict[str, Total]:
     """Return the sums of calls by their `day`, `project`, `purpose`, or `model` (with its provider)."""
     found: dict[str, Total] = {}
+    calls = by_project(calls) if by == "project" else calls
     for call in calls:
         name = f"{call.provider} {call.model}" if by == "model" else getattr(call, by)
         found.setdefault(name, Total()).add(call)

@@ -19,7 +19,7 @@ from memkit.doctor import Finding, open_subject
 from memkit.hook.tally import full_tally
 from memkit.index import known_projects
 from memkit.ipc import spool
-from memkit.llm.ledger import Call, Ledger, Total, total, totals
+from memkit.llm.ledger import Call, Ledger, Total, by_project, total, totals
 from memkit.paths import Home
 from memkit.projects.project import Project
 from memkit.search.usage import RecallUsage, usage
@@ -332,7 +332,7 @@ def gather(
         tuple(projects),
         since,
         tally,
-        total(call for call in calls if all_projects or call.project == project.root),
+        total(calls if all_projects else (one for one in by_project(calls) if one.project == project.root)),
         usage(home, midnight(since) if since else 0.0),
         sizes,
         tuple(problems),

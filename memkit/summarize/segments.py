@@ -286,7 +286,7 @@ def group_into_calls(
             yield [one]
             continue
         segment = one.segment
-        if group and group[-1].segment.session == segment.session:  # its context is shown already
+        if group and group[-1].queued is one.queued and _follows(segment, group[-1].segment):
             segment = replace(segment, context="")
         if group and (tokens + segment.tokens > limit or len(group) == MAX_SEGMENTS):
             yield group
@@ -297,17 +297,25 @@ def group_into_calls(
         yield group
 
 
+def _follows(segment: Segment, before: Segment) -> bool:
+    """Return whether the segment before this one shows its context."""
+    shown, context = before.turns[-1].text, segment.context.removeprefix("… ")
+    return shown.endswith(context) or context.endswith(shown)
+
+
 def in_order(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Sort sessions by the time of their first segment, and segments by time within a session."""
 
     def when(one: Candidate) -> tuple[str, str]:
         return one.segment.day, one.segment.turns[0].time
 
-    first: dict[str, tuple[str, str]] = {}
+    def owner(one: Candidate) -> tuple[str, str]:  # one session may work in several projects
+        return one.segment.session, one.queued.root
+
+    first: dict[tuple[str, str], tuple[str, str]] = {}
     for one in candidates:
-        session = one.segment.session
-        first[session] = min(when(one), first.get(session, when(one)))
-    return sorted(candidates, key=lambda one: (first[one.segment.session], one.segment.session, when(one)))
+        first[owner(one)] = min(when(one), first.get(owner(one), when(one)))
+    return sorted(candidates, key=lambda one: (first[owner(one)], owner(one), when(one)))
 
 
 def sessions_of(candidates: Sequence[Candidate]) -> list[QueuedSession]:

@@ -399,7 +399,8 @@ class Summarizer:
     def _call(self, group: Sequence[Candidate], roots: Collection[str], report: SummaryReport) -> None:
         """Raise `BudgetReachedError`, `ModelError`, `ConfigError`, `JournalError`."""
         group = sorted(group, key=lambda one: one.queued.root)
-        questions = self._questions(roots, sum(one.segment.tokens for one in group))
+        is_suspect = any(one.attempt.is_suspect for one in group)
+        questions = [] if is_suspect else self._questions(roots, sum(one.segment.tokens for one in group))
         asking = {(one.queued.root, one.queued.session) for one in group}
         asking |= {(one.root, one.session) for one in questions}
         if not asking:
@@ -416,8 +417,18 @@ class Summarizer:
             segments = [one.segment for one in group if one.queued.root == root]
             parts.append(CallPart(journal, clean, segments, [one for one in questions if one.root == root]))
         settings, purpose = self._settings(names[0]), "summarize" if group else "check"
-        with self.calls.ask(make_task(parts, settings), settings, purpose, ", ".join(names)) as reply:
-            found = self._read_answer(reply, group, parts) if group else {}
+        shares: dict[str, int] = {}
+        for part in parts if len(parts) > 1 else ():
+            asked = sum(question.tokens for question in part.questions)
+            shares[part.journal.project.root] = sum(segment.tokens for segment in part.segments) + asked
+        task = make_task(parts, settings)
+        try:
+            with self.calls.ask(task, settings, purpose, ", ".join(names), shares=shares) as reply:
+                found = self._read_answer(reply, group, parts) if group else {}
+        except ModelError as failure:
+            if not concerns_all(failure):  # a question may be at fault, and must not spoil each call
+                self._set_checks(parts, {}, report)
+            raise
         self._set_checks(parts, read_verdicts(reply.value.get("verdicts")), report)
         journals = {part.journal.project.root: part.journal for part in parts}
         for index, summary in sorted(found.items()):

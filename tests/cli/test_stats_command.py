@@ -40,6 +40,9 @@ def test_everything_there_is(run: Run, memory: Memory, tmp_path: Path) -> None:
     ledger = Ledger(memory.home)
     ledger.record(Call("1", now, "summarize", "anthropic", "m", memory.project.root, 100, 20, 0.5, "ok"))
     ledger.record(Call("2", now, "summarize", "anthropic", "m", "/another", 100, 20, 0.5, "ok"))
+    both = f"/another, {memory.project.root}"
+    shares = {"/another": 2, memory.project.root: 1}
+    ledger.record(Call("3", now, "summarize", "anthropic", "m", both, 100, 20, 0.6, "ok", shares=shares))
     usage.note(memory.home, "pointers", ["aaaa"])
     usage.note(memory.home, "expand", ["aaaa"])
     found = run(memory, "stats", "--json").json
@@ -52,7 +55,8 @@ def test_everything_there_is(run: Run, memory: Memory, tmp_path: Path) -> None:
     first, second = found["files"]
     assert first == {"root": memory.project.root, "path": "a.py", "edited": 1, "mentioned": 2}
     assert second["mentioned"] == 1
-    assert found["calls"]["calls"] == 1
+    spent = found["calls"]
+    assert (spent["calls"], spent["tokens_in"], spent["tokens_out"], round(spent["usd"], 9)) == (2, 134, 27, 0.7)
     assert found["pointers"] == {"given": 1, "followed": 1, "kinds": {"prompt": {"given": 1, "followed": 1}}}
     assert found["bytes"]["memory"] == sum(len(text.encode()) for text in FILES.values())
     assert found["bytes"]["environment"] == 0

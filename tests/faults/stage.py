@@ -154,10 +154,10 @@ class Stage:
 
     def check_nothing_waits(self) -> None:
         """All that was told is in the journal, all of the journal in the index."""
+        wait_for(lambda: not unindexed.roots(self.home), "the last index pass")
         status = self.memkit("status")
         assert (status["waiting"], status["failed"], status["hook_errors"]) == (0, [], 0)
         assert not list(Path(self.home.spool, "claimed").iterdir())
-        wait_for(lambda: not unindexed.roots(self.home), "the last index pass")
         assert status["index"]["in_step"]
         assert QUICK or status["index"]["missing"] == 0
 

@@ -21,7 +21,7 @@ from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings
 from memkit.summarize.bullets import Bullet
 from memkit.topics.compute import refresh
-from memkit.topics.files import derived_path
+from memkit.topics.files import derived_path, read_derived
 from memkit.topics.names import TopicNames
 from memkit.topics.topic_list import read_topics, rename
 from memkit.topics.topic_store import Kept, ModelLabel, changing_kept, drop_members, read_kept
@@ -115,11 +115,16 @@ def test_one_entry_leaves_its_topic_and_the_others_stay(grouped: RememberedTopic
 
 
 def test_words_that_only_a_forgotten_entry_shared_go(grouped: RememberedTopics) -> None:
-    """A label of words needs two entries that say them."""
+    """A topic's words need two entries that say them, and its title is that of an entry that is left."""
     gone = grouped.saying_the_word()
+    labels = [one.label for one in read_derived(grouped.derived).topics]
+    assert any(f"the {WORD} kept, number {number}" in one for one in labels for number in (5, 6, 7))
     assert grouped.forget(grouped.select(*gone[:3])) == []
     assert WORD in grouped.journal.path(grouped.journal.days()[0]).read_text()
-    assert WORD not in grouped.derived.read_text()
+    topics = read_derived(grouped.derived).topics
+    assert not any(WORD in one.words for one in topics)
+    assert [one.label for one in topics if WORD in one.label] == [f"Where is the {WORD} kept, number 8?"]
+    assert not re.search(r"number [567]", grouped.derived.read_text())
 
 
 def model_labels(grouped: RememberedTopics) -> dict[str, str]:

@@ -6,13 +6,16 @@ import os
 import re
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from memkit.agents.registry import OTHERS
 from memkit.agents.sources import sources_of
+from memkit.capture.capture import CaptureOutcome
 from memkit.capture.importer import Importer, ImportSelection
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.projects.project import Project
@@ -21,7 +24,7 @@ from memkit.service.agent_watch import AgentWatch
 from memkit.service.writer import Writer
 from memkit.settings.validate import allowed
 from tests.agents.codex.rollouts import Rollout, conversation
-from tests.agents.opencode.test_session import MESSAGES, write_database
+from tests.agents.opencode.test_session import BEGAN, MESSAGES, write_database
 from tests.memory import make_memory
 
 LONG_AGO = 1_700_000_000
@@ -118,7 +121,11 @@ def test_nothing_is_read_from_before_the_yes_or_after_a_no(
     os.utime(machine.config, (now, now))
     assert machine.look() == ""
     path.touch()
-    assert turns(machine.look()) == 2
+    assert machine.look() == ""  # the session goes on; these turns were before
+    machine.write(conversation(machine.memory.project.root).at(now + 1).prompt("And now?", 9).answer("Now."))
+    machine.start()
+    found = machine.look()
+    assert turns(found) == 1 and "**Answered** Now." in found
     machine.say_yes()
     assert machine.look()
     os.utime(path, (now - 50, now - 50))
@@ -137,12 +144,42 @@ def test_a_service_catches_up_when_it_starts(machine: Machine, monkeypatch: pyte
     machine.start()
     read: list[Path] = []
     follow = machine.watch._follow
-    monkeypatch.setattr(machine.watch, "_follow", lambda path: read.append(path) or follow(path))
+    monkeypatch.setattr(machine.watch, "_follow", lambda path, yes: read.append(path) or follow(path, yes))
     assert turns(machine.look()) == 3
     count = len(read)
     assert count <= 2
     machine.look()
     assert len(read) == count  # nothing has changed
+
+
+def test_a_turn_that_ran_at_the_yes_is_captured(machine: Machine) -> None:
+    now = time.time()
+    os.utime(machine.config, (now, now))
+    rollout = Rollout(machine.memory.project.root).at(now - 9).prompt("Before?", 8).answer("Yes.")
+    machine.write(rollout.prompt("During?", 9).at(now + 1).answer("Now."))
+    found = machine.look()
+    assert turns(found) == 1 and "During?" in found
+
+
+@pytest.mark.parametrize("step", ["fsync", "chmod", "replace", "utime"])
+def test_a_kill_while_the_mark_is_written_loses_nothing(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    real = getattr(os, step)
+
+    def die(*arguments: Any, **named: Any) -> None:
+        if step != "utime" or named:  # a bare `utime` makes a file
+            raise KeyboardInterrupt
+        real(*arguments)
+
+    machine.write(conversation(machine.memory.project.root), age=100)
+    with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
+        patch.setattr(AgentWatch, "_follow", lambda *rest: CaptureOutcome(goes_on=True))  # unreadable for now
+        patch.setattr(os, step, die)
+        machine.look()
+    machine.writer.stop()
+    machine.start()
+    assert turns(machine.look()) == 2
 
 
 def test_a_project_that_is_off_and_a_place_of_the_system(machine: Machine) -> None:
@@ -166,7 +203,24 @@ def test_sessions_in_a_database(machine: Machine, tmp_path: Path, monkeypatch: p
     write_database(data, messages)
     found = machine.look()
     assert turns(found) == 4  # with the summary of a compaction
+    assert "So far." in found
     assert machine.look() == found
+
+
+def test_a_summary_of_turns_before_the_yes_is_left_out(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "data" / "opencode"
+    data.mkdir(parents=True)
+    monkeypatch.setattr(agent_watch, "SLACK_SECONDS", 1e9)  # the session is from March
+    yes = BEGAN / 1000 + 5  # the first turn ended two seconds before
+    os.utime(machine.config, (yes, yes))
+    where = {"cwd": machine.memory.project.root}
+    write_database(data, [{**one, "info": one["info"] | {"path": where}} for one in MESSAGES])
+    found = machine.look()
+    assert turns(found) == 1  # the tools of the last one ran early
+    assert "All is fine." in found
+    assert "So far." not in found and "Fix it" not in found
 
 
 def test_an_unreadable_session_does_not_stop_the_others(machine: Machine, caplog: pytest.LogCaptureFixture) -> None:

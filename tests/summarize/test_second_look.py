@@ -13,11 +13,18 @@ from memkit.browse.citation import find_citation
 from memkit.bullets import read_bullets
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.conversation.turn import ToolCall
-from memkit.llm import Task, UnavailableError
-from memkit.llm.ledger import Ledger
+from memkit.llm import RefusedError, Task, UnavailableError
+from memkit.llm.ledger import Ledger, total, totals
 from memkit.summarize.second_look import NO, UNKNOWN, YES, checked, is_waiting, read_verdicts
 from memkit.summarize.wording import ASSISTANT, PERSON, Passage, best_passages
-from tests.summarize.stage import ScriptedProvider, SummaryStage, bullet, segments_in, summary
+from tests.summarize.stage import (
+    ScriptedProvider,
+    SummaryStage,
+    bullet,
+    bullet_for_each,
+    segments_in,
+    summary,
+)
 
 HOURS = 60
 SPAN = 73 * HOURS
@@ -199,6 +206,55 @@ def test_projects_share_a_call_each_in_its_own_part(tmp_path: Path) -> None:
     # Their second looks share a call, too.
     assert one.run(3 * SPAN).calls == 1
     assert set(checks(one) + checks(other)) == {"", UNVERIFIED}
+
+
+def test_the_ledger_splits_a_shared_call(tmp_path: Path) -> None:
+    one, other = two_projects(tmp_path)
+    one.run(30)
+    calls = Ledger(one.home).calls()
+    assert calls[0].shares.keys() == {one.project.root, other.project.root}
+    parts, whole = totals(calls, "project"), total(calls)
+    assert parts.keys() == calls[0].shares.keys()
+    assert sum(part.tokens for part in parts.values()) == whole.tokens
+    assert sum(part.usd for part in parts.values()) == pytest.approx(whole.usd)
+
+
+def test_each_part_of_a_shared_call_keeps_its_own_context(tmp_path: Path) -> None:
+    """One session works in two projects by turns; its first turns have bullets already."""
+    one, other = SummaryStage(tmp_path / "a"), SummaryStage(tmp_path / "b")
+    other.home = one.home
+    for stage, minutes, name in ((one, 0, "alpha"), (other, 1, "beta")):
+        stage.add_turn(minutes, f"{name} begins", name=f"{minutes:08x}", compacted=True)
+    assert one.run(50).segments == 2
+    for number, (stage, name) in enumerate(((one, "alpha"), (other, "beta")) * 2):
+        said = f"{name} goes on {number}"
+        stage.add_turn(2 + number, said, name=f"0000001{number}", compacted=True)
+    assert one.run(100).calls == 1
+    material = one.provider.tasks[-1].material
+    first, second = re.findall(r'<project number="\d">(.*?)</project>', material, re.DOTALL)
+    assert "beta" not in first and "alpha" not in second
+    contexts = [re.findall(r"<context>(.*?)</context>", part, re.DOTALL) for part in (first, second)]
+    assert [["begins" in one for one in own] for own in contexts] == [[True], [True]]
+
+
+def test_a_claim_that_spoils_its_calls_is_dropped_after_three(stage: SummaryStage) -> None:
+    """Neither other turns nor rollups wait for it."""
+    summarized(stage)
+
+    def refuse(task: Task) -> dict[str, Any]:
+        if SAID in task.material:
+            raise RefusedError("no")
+        return bullet_for_each(task)
+
+    stage.provider.answer = refuse
+    stage.add_turn(60, "And which host?", "Another.", session="other", name="000000ff")
+    assert stage.run(70).failures == ["no"]
+    assert stage.run(90).segments == 1
+    for number in (1, 2, 3):
+        stage.run(90 + number * SPAN)
+    assert stage.run(91 + 3 * SPAN).calls == 0
+    assert checks(stage) == [f"{UNCHECKED}.xxx", ""]  # the other bullet lost two looks of three
+    assert not SummaryQueue(stage.home)
 
 
 def test_calls_are_kept_apart_on_request(tmp_path: Path) -> None:

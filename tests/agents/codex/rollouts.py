@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,19 @@ class Rollout:
     def __init__(self, cwd: str = "/home/shop", session: str = SESSION, **meta: Any) -> None:
         self.session = session
         self.lines: list[str] = []
+        self.start = 1772618400.0  # 2026-03-04T10:00:00Z
         git = {"branch": "main", "commit_hash": "ab12"}
         self.add("session_meta", id=session, cwd=cwd, cli_version="0.142.2", source="cli", git=git, **meta)
 
     def add(self, kind: str, **payload: Any) -> Rollout:
-        number = len(self.lines)
-        time = f"2026-03-04T10:{number // 60:02d}:{number % 60:02d}.000Z"
+        moment = datetime.fromtimestamp(self.start + len(self.lines), timezone.utc)
+        time = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         self.lines.append(json.dumps({"timestamp": time, "type": kind, "payload": payload}))
+        return self
+
+    def at(self, seconds: float) -> Rollout:
+        """Let the next line have this time, in seconds since the epoch."""
+        self.start = seconds - len(self.lines)
         return self
 
     def event(self, name: str, **fields: Any) -> Rollout:
