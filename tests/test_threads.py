@@ -46,21 +46,20 @@ from memkit.serve.app import make_app
 from memkit.serve.keys import Keys
 from memkit.serve.server import LOOPBACK
 root, home = sys.argv[1], Home(sys.argv[2])
-_, secret = Keys(home).create("a test", "admin")
+keys = [{"Authorization": f"Bearer {Keys(home).create(name, 'admin')[1]}"} for name in "abc"]  # 16 at once for each
 app = make_app(lambda: InterfaceMemory(root, home=home), Keys(home), LOOPBACK, 10_000)
-headers = {"Authorization": f"Bearer {secret}"}
-with TestClient(app, base_url="http://127.0.0.1", headers=headers) as client:
+with TestClient(app, base_url="http://127.0.0.1") as client:
     values = {"id": "5e550001", "year": "2026", "node": "2026-11", "name": "index"}
     def get(path):
         queries = {"query": "staging"} if "search" in path and not path.endswith("status") else {}
-        answer = client.get(re.sub(r"{(\\w+)}", lambda found: values[found[1]], path), params=queries)
+        answer = client.get(re.sub(r"{(\\w+)}", lambda found: values[found[1]], path), params=queries, headers=keys[len(path) % 3])
         if answer.status_code >= 500 and path != "/health":
             failures.append(f"{path}: {answer.status_code} {answer.text}")
     def post(path, body):
-        answer = client.post(path, json=body)
+        answer = client.post(path, json=body, headers=keys[0])
         if not answer.is_success:
             failures.append(f"{path}: {answer.status_code} {answer.text}")
-    paths = client.get("/openapi.json").json()["paths"]
+    paths = client.get("/openapi.json", headers=keys[0]).json()["paths"]
     gets = [path for path, methods in paths.items() if "get" in methods and path != "/live"]
     at_once([
         *(lambda path=path: get(path) for path in gets),

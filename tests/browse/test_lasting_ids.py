@@ -69,7 +69,7 @@ def test_after_a_change(store: Memory, word: str, is_indexed: bool) -> None:
         (section,) = memory.expand(name)
         assert word in section["content"]
         assert word in memory.show(name).markdown
-        assert word in call("memory_expand", {"ids": [name]}, memory)
+        assert word in call("memory_expand", {"ids": [name]}, memory)["text"]
         if word != "puffin":
             assert section["id"] == memory.show(name).id == before.id
             erased = memory.forget(name, dry_run=True)
@@ -77,7 +77,7 @@ def test_after_a_change(store: Memory, word: str, is_indexed: bool) -> None:
             assert before.id in memory.share(name, dry_run=True).text
         if before.chunk.turns:
             assert memory.transcript(turn=name).turn == before.chunk.turns[0]
-            assert before.chunk.turns[0] in call("transcript", {"turn": name}, memory)
+            assert before.chunk.turns[0] in call("memory_transcript", {"turn": name}, memory)["text"]
             with pytest.raises(NotFoundError, match="`memkit transcript --turn ID` shows the original of a turn"):
                 memory.cite(name)
 

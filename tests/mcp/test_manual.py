@@ -29,6 +29,6 @@ def test_the_entry_starts_a_server_with_the_tools_of_the_table(tmp_path: Path) -
         return {tool.name: set(tool.input_schema["properties"]) for tool in tools}
 
     found = ask(memory, describe, command=[*COMMAND[:-1], *arguments], directory=str(tmp_path))
-    rows = re.findall(r"^\| `(\w+)` \| (.*?) \| ", MANUAL, re.MULTILINE)
+    rows = re.findall(r"^\| `(memory_\w+)` \| (.*?) \| ", MANUAL, re.MULTILINE)
     assert {name: set(re.findall(r"`(\w+)`", cell)) for name, cell in rows} == found
     assert all(f"`{name}`" in MANUAL for name in NAMES)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memkit.memory import Memory as FrontDoor
+from memkit.interface import InterfaceMemory as FrontDoor
 from memkit.serve import kept
 from memkit.serve.keys import Keys
 from tests.memory import Memory, day

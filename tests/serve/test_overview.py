@@ -86,4 +86,4 @@ def test_an_empty_memory(admin: TestClient, memory: Memory) -> None:
     assert (found["first"], found["last"], found["last_turn"]) == (None, None, None)
     assert found["counts"]["turns"] == 0
     assert admin.get("/calendar/2026").json() == {"year": 2026, "years": [], "days": []}
-    assert front_door(memory).session_list() == {"sessions": [], "next": None}
+    assert front_door(memory).session_list() == {"sessions": [], "notes": [], "next": None}

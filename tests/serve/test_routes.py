@@ -78,7 +78,7 @@ def test_search(admin: TestClient) -> None:
 
 
 def test_a_search_goes_on_where_its_page_ended(admin: TestClient) -> None:
-    whole = get(admin, "/memory/search", query="gateway port", minimum=0)
+    whole = get(admin, "/memory/search", query="gateway port", minimum=0, limit=50)
     ids = [one["id"] for one in whole["results"]]
     assert (len(ids) > 2, whole["next"]) == (True, None)
     found: list[str] = []

@@ -80,7 +80,7 @@ def test_each_note_is_on_one_page(admin: TestClient, memory: Memory) -> None:
     notes = [[one["text"] for one in page["notes"]] for page in whole_pages(admin, limit=1)]
     assert notes == [["Of <23:50>"], ["Of <23:01>"], ["Of <23:00>", "Of <07:00>"]]
     (only,) = whole_pages(admin, day="2026-11-18")
-    assert only["notes"] == [{"time": "2026-11-18 23:00", "text": "Of <23:00>", "id": "0a2300ff"}]
+    assert only["notes"] == [{"time": datetime(2026, 11, 18, 23).astimezone().isoformat(), "text": "Of <23:00>", "id": "0a2300ff"}]
     assert [page["notes"] for page in whole_pages(admin, branch="main")] == [[]]
 
 
