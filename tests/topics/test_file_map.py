@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from memkit.memory import Memory as Front
+from memkit.interface import InterfaceMemory as Front
 from memkit.topics.compute import refresh
 from memkit.topics.file_map import MOST_WEEKS
 from tests.memory import Memory, make_memory
