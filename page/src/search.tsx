@@ -135,7 +135,7 @@ function General({ answer, projects }: { answer: Answer; projects: ListedProject
   const inOf = (project: string) => (scope() === ALL ? { in: scopeOf(projects, project) } : {});
   const rows = [
     ...topics.map((one) => ({ time: one.last, title: one.label, outcome: "", address: href("topics", one.id, inOf(one.project)) })),
-    ...lines.map((one) => ({ time: one.time, title: one.text, outcome: "", address: one.session ? href("session", one.session, { turn: kind === "open" ? one.id : "", ...inOf(one.project) }) : href("entry", one.id, inOf(one.project)) })),
+    ...lines.map((one) => ({ time: one.time, title: one.text, outcome: "", address: one.session ? href("session", one.session, inOf(one.project)) : href("entry", one.id, inOf(one.project)) })),
     ...sessions.map((one) => ({ ...one, time: one.begins, address: href("session", one.session, inOf(one.project)) })),
   ];
   return (
