@@ -160,7 +160,12 @@ def _summarizer(memory: Memory) -> Summarizer:
 async def get_graph(
     ask: Reading,
     around: Annotated[
-        str, Query(max_length=1100, description="The node in the middle: topic:ID, file:PATH, or entry:TURN")
+        str,
+        Query(
+            max_length=1100,
+            description="The node in the middle: topic:ID, file:PATH, or entry:TURN",
+            examples=["file:src/app.py"],
+        ),
     ],
     limit: Annotated[int, Query(ge=1, le=2000, description="Most nodes")] = 200,
 ) -> Response:

@@ -141,7 +141,7 @@ class FindingCode(_Body):
 class SegmentIds(_Body):
     """The segments of `GET /summaries` that a person agreed to pay for."""
 
-    segments: list[Annotated[str, Field(min_length=1, max_length=60)]] = Field(min_length=1, max_length=200)
+    segments: list[Tag] = Field(min_length=1, max_length=200, examples=[["8ad3df7f"]])
 
 
 class Health(Struct, frozen=True):
