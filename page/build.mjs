@@ -10,7 +10,6 @@ await mkdir(target, { recursive: true });
 const built = await build({
   absWorkingDir: root,
   entryPoints: { app: "src/main.tsx" },
-  alias: { entities: "./src/entities.ts" },
   outdir: target,
   bundle: true,
   minify: true,

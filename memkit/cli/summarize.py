@@ -107,8 +107,8 @@ def summarize_command(context: Context, node: str, since: str | None, dry_run: b
         roll_up(context, node, dry_run=dry_run, yes=yes)
         return
     from memkit.llm import find_provider
-    from memkit.llm.calls import ROUND_SECONDS, Calls, calls_lock
-    from memkit.summarize.summarizer import Summarizer, SummaryReport
+    from memkit.llm.calls import Calls
+    from memkit.summarize.summarizer import Summarizer
 
     settings = context.settings()
     first = iso_day_named(since)
@@ -137,17 +137,9 @@ def summarize_command(context: Context, node: str, since: str | None, dry_run: b
     if dry_run or not candidates:
         return
     confirm("Start?", yes)
-    report = SummaryReport()
     agreed = {one.segment.id for one in candidates}
-    waiting = context.progress(f"asking {plan.model}", is_counted=False)
-    with waiting, calls_lock(context.home, ROUND_SECONDS):
-        # The service may have done some of them in the meantime.
-        left = summarizer.select(context.project, first)
-        candidates = [one for one in left if one.segment.id in agreed]
-        summarizer.requeue(candidates)
-        summarizer.summarize(candidates, report)
-        summarizer.summarize([], report, roots=[context.project.root])  # the bullets of the last call
-        summarizer.drop_finished(context.project)
+    with context.progress(f"asking {plan.model}", is_counted=False):
+        report = summarizer.summarize_agreed(context.project, first, agreed)
     if report.projects:
         context.memory().index()
     names = ("segments", "bullets", "calls", "failures")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
@@ -10,14 +10,19 @@ from fastapi.responses import StreamingResponse
 from memkit.errors import NotFoundError
 from memkit.hook.tally import full_tally
 from memkit.interface import InterfaceMemory as Memory
+from memkit.llm import NotConfiguredError
 from memkit.serve.answers import moment, returns
 from memkit.serve.auth import Administering, AdministeringOrPage, Listening, Reading
 from memkit.serve.guard import secret_in
 from memkit.serve.projects import by_name
-from memkit.serve.shapes import FindingCode, JobName
+from memkit.serve.shapes import FindingCode, JobName, SegmentIds
 from memkit.service.jobs import JobView
 from memkit.stats import MemoryOverview
+from memkit.text import plural
 from memkit.topics.graph import Graph
+
+if TYPE_CHECKING:
+    from memkit.summarize.summarizer import Summarizer
 
 router = APIRouter(tags=["overview"])
 job_router = APIRouter(prefix="/jobs", tags=["jobs"])
@@ -62,18 +67,18 @@ async def list_projects(ask: AdministeringOrPage) -> Response:
     return await ask(read)
 
 
-class Fixed(TypedDict):
-    """What fixing a finding did, or why it failed."""
+class Done(TypedDict):
+    """What a fix or a round of summaries did, or why it failed."""
 
     message: str
     failed: bool
 
 
-@router.post("/fix", responses=returns(Fixed, 400, 404, 413))
+@router.post("/fix", responses=returns(Done, 400, 404, 413))
 async def fix_finding(body: FindingCode, ask: AdministeringOrPage) -> Response:
     """Fix the findings with this code, as far as `memkit doctor --fix` does."""
 
-    def run(memory: Memory) -> Fixed:
+    def run(memory: Memory) -> Done:
         from memkit.doctor import Finding, open_subject
         from memkit.doctor.checks import apply_fixes
 
@@ -85,11 +90,82 @@ async def fix_finding(body: FindingCode, ask: AdministeringOrPage) -> Response:
     return await ask(run)
 
 
+MOST_SEGMENTS = 200
+"""The most segments to summarize for one request."""
+
+
+class WaitingSummaries(TypedDict):
+    """Segments that wait for a summary by a model, oldest first, and an estimate of the calls.
+
+    `usd` is None if the price is unknown. `left` counts the unspent tokens of today's budget. Nothing waits
+    if no model may summarize here.
+    """
+
+    segments: list[str]
+    tokens: int
+    usd: float | None
+    model: str
+    left: int
+
+
+@router.get("/summaries", responses=returns(WaitingSummaries))
+async def plan_summaries(ask: AdministeringOrPage) -> Response:
+    """Return what waits for a summary, and what it would cost, as `memkit summarize --dry-run`."""
+
+    def plan(memory: Memory) -> WaitingSummaries:
+        try:
+            summarizer = _summarizer(memory)
+            waiting = summarizer.select(memory.project, "")[:MOST_SEGMENTS]
+            found = summarizer.plan(waiting, memory.settings.summarize)
+        except (NotFoundError, NotConfiguredError):
+            return {"segments": [], "tokens": 0, "usd": None, "model": "", "left": 0}
+        return {
+            "segments": [one.segment.id for one in waiting],
+            "tokens": found.tokens,
+            "usd": found.usd,
+            "model": found.model,
+            "left": found.left,
+        }
+
+    return await ask(plan)
+
+
+@router.post("/summaries", responses=returns(Done, 400, 404, 413))
+async def summarize_now(body: SegmentIds, ask: AdministeringOrPage) -> Response:
+    """Summarize these of the waiting segments, within the daily budget. Answer when that is done."""
+
+    def run(memory: Memory) -> Done:
+        report = _summarizer(memory).summarize_agreed(memory.project, "", body.segments)
+        if report.projects:
+            memory.index()
+        if report.failures:
+            return {"message": report.failures[0], "failed": True}
+        parts, lines = plural(report.segments, "part"), plural(report.bullets, "line")
+        return {"message": f"{parts} summarized in {lines}", "failed": False}
+
+    return await ask(run)
+
+
+def _summarizer(memory: Memory) -> Summarizer:
+    from memkit.llm import find_provider
+    from memkit.llm.calls import Calls
+    from memkit.summarize.summarizer import Summarizer, is_left_out
+
+    if not memory.settings.summarize.is_on or is_left_out(memory.project, memory.settings):
+        raise NotFoundError("no model may summarize this project")
+    return Summarizer(memory.home, memory.settings_of, Calls(memory.home, find_provider))
+
+
 @router.get("/graph", responses=returns(Graph, 404, 409))
 async def get_graph(
     ask: Reading,
     around: Annotated[
-        str, Query(max_length=1100, description="The node in the middle: topic:ID, file:PATH, or entry:TURN")
+        str,
+        Query(
+            max_length=1100,
+            description="The node in the middle: topic:ID, file:PATH, or entry:TURN",
+            examples=["file:src/app.py"],
+        ),
     ],
     limit: Annotated[int, Query(ge=1, le=2000, description="Most nodes")] = 200,
 ) -> Response:

@@ -138,6 +138,12 @@ class FindingCode(_Body):
     code: str = Field(min_length=1, max_length=60)
 
 
+class SegmentIds(_Body):
+    """The segments of `GET /summaries` that a person agreed to pay for."""
+
+    segments: list[Tag] = Field(min_length=1, max_length=200, examples=[["8ad3df7f"]])
+
+
 class Health(Struct, frozen=True):
     """Whether the server answers questions."""
 

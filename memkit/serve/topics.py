@@ -141,7 +141,15 @@ async def busiest_files(ask: Reading, limit: Limit = 40) -> Response:
 @file_router.get("/history", responses=returns(FileHistoryView))
 async def file_history(
     ask: Reading,
-    file: Annotated[str, Query(min_length=1, max_length=1000, description="A path from the project's root")],
+    file: Annotated[
+        str,
+        Query(
+            min_length=1,
+            max_length=1000,
+            description="A path from the project's root",
+            examples=["src/app.py"],
+        ),
+    ],
 ) -> Response:
     """Return the turns that edited or read a file, what was decided, and its commits, as `memkit why`."""
     def read(memory: Memory) -> FileHistoryView:

@@ -22,7 +22,15 @@ from memkit.ipc import unindexed
 from memkit.journal.day_summaries import extracted, turns_of, unchecked
 from memkit.journal.journal import Journal
 from memkit.llm import ModelError, Provider, Reply, UnusableReplyError
-from memkit.llm.calls import SMALLEST_CALL, BudgetReachedError, BusyError, Calls, Plan, calls_lock
+from memkit.llm.calls import (
+    ROUND_SECONDS,
+    SMALLEST_CALL,
+    BudgetReachedError,
+    BusyError,
+    Calls,
+    Plan,
+    calls_lock,
+)
 from memkit.paths import Home
 from memkit.privacy.exclusion import Exclusion
 from memkit.privacy.redact import redact
@@ -223,6 +231,18 @@ class Summarizer:
                 self._note_failure(group, error)
             finally:
                 report.calls += self.calls.made - made
+
+    def summarize_agreed(self, project: Project, since: str, agreed: Collection[str]) -> SummaryReport:
+        """Summarize the segments of `select` whose IDs the user agreed to. Raise `BusyError`."""
+        report = SummaryReport()
+        with calls_lock(self.home, ROUND_SECONDS):
+            # The service may have done some of them in the meantime.
+            candidates = [one for one in self.select(project, since) if one.segment.id in agreed]
+            self.requeue(candidates)
+            self.summarize(candidates, report)
+            self.summarize([], report, roots=[project.root])  # the bullets of the last call
+            self.drop_finished(project)
+        return report
 
     def drop_finished(self, project: Project) -> None:
         """Unqueue the finished days of a project: its rollups wait for them. Raise `JournalError`."""

@@ -111,7 +111,7 @@ export async function send<T>(path: string, options: Options = {}): Promise<T> {
 }
 
 /** What is not about one project. */
-const OF_SERVER = /^(page\/key|live|overview|projects|fix)$/;
+const OF_SERVER = /^(page\/key|live|overview|projects|fix|summaries)$/;
 
 /** Return the response to a request. Raise `ApiError` unless it is a success. */
 export async function request(path: string, { method = "GET", parameters = {}, body, signal }: Options): Promise<Response> {

@@ -106,7 +106,7 @@ export function Calendar({ day, weeks }: { day: string; weeks: CalendarWeeks }) 
         ))}
       </div>
       <div class="calendar-side muted">
-        <p class="num">{loaded.data ? `${plural(active.reduce((sum, one) => sum + one.sessions, 0), "session")} on ${plural(active.length, "day")}` : ""}</p>
+        <p class="num">{loaded.data ? `${plural(active.reduce((sum, one) => sum + one.turns, 0), "turn")} on ${plural(active.length, "day")}` : ""}</p>
         <p class="num">
           {shortDay(first)} – {shortDay(last < today() ? last : today())}
         </p>

@@ -4,6 +4,7 @@ import { useCallback, useEffect } from "preact/hooks";
 import { useAnswer } from "./api";
 import { LANGUAGE, minute, plural, shortDay } from "./format";
 import { useChanges } from "./live";
+import { InlineMarkdown, RowText } from "./markdown";
 import { Empty, Missing, Title } from "./parts";
 import { go, href, type Route } from "./router";
 import { colorsOf, dotClass, useTopics } from "./topic_data";
@@ -52,9 +53,12 @@ export function Files() {
                 <a class="row files-large" data-row href={href("file", one.path, { week: one.week })}>
                   <b class="num">{number + 1}</b>
                   <span class="row-text">
-                    <span class="row-title">{one.outcome || one.title || one.path}</span>
+                    <span class="mono cut">{nameOf(one.path)}</span>
+                    <span class="row-title">
+                      <InlineMarkdown text={one.outcome || one.title} />
+                    </span>
                     <span class="row-outcome">
-                      {nameOf(one.path)} · {plural(one.edits, "edit")}, week of {DAY.format(mondayOf(one.week))}
+                      {plural(one.edits, "edit")}, week of {DAY.format(mondayOf(one.week))}
                     </span>
                   </span>
                 </a>
@@ -135,7 +139,7 @@ interface History {
   all: number;
 }
 
-const KINDS: Record<string, string> = { edit: "Edit", read: "Read", bullet: "Bullet", fact: "Fact", commit: "Commit" };
+const KINDS: Record<string, string> = { edit: "Edit", read: "Read", bullet: "Summary", fact: "Fact", commit: "Commit" };
 
 /** What happened to a file, the newest first. */
 export function FileHistory({ route }: { route: Route }) {
@@ -160,10 +164,7 @@ export function FileHistory({ route }: { route: Route }) {
                 {shortDay(one.time)} {minute(one.time)}
               </span>
               <span class="muted">{KINDS[one.kind] ?? one.kind}</span>
-              <span class="row-text">
-                <span class="row-title">{one.title}</span>
-                {one.outcome && <span class="row-outcome">{one.outcome}</span>}
-              </span>
+              <RowText {...one} />
               <span class="row-aside mono">{one.kind === "commit" ? one.id : one.commits.join(" ")}</span>
             </>
           );

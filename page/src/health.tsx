@@ -71,24 +71,42 @@ export function Health({ route: _ }: { route: Route }) {
 /** What the doctor's text says of findings that it can fix by itself. */
 const FIXABLE = "memkit doctor --fix";
 
-/** A button that fixes what has a code. It does no harm, whatever the state is. */
-function Fix({ code, label, done }: { code: string; label: string; done: () => void }) {
-  const [isFixing, setFixing] = useState(false);
-  const fix = async () => {
-    setFixing(true);
+/** A button that has the server do something, and says what came of it. */
+function Act({ path, body, label, done }: { path: string; body: unknown; label: string; done: () => void }) {
+  const [isBusy, setBusy] = useState(false);
+  const act = async () => {
+    setBusy(true);
     try {
-      const { message, failed } = await send<{ message: string; failed: boolean }>("fix", { method: "POST", body: { code } });
-      say(failed ? `Not fixed: ${message}` : `${message[0]?.toUpperCase()}${message.slice(1)}.`);
+      const { message, failed } = await send<{ message: string; failed: boolean }>(path, { method: "POST", body });
+      say(failed ? `Not done: ${message}` : `${message[0]?.toUpperCase()}${message.slice(1)}.`);
     } catch (failure) {
       say(asApiError(failure).message);
     }
-    setFixing(false);
+    setBusy(false);
     done();
   };
   return (
-    <button type="button" disabled={isFixing} onClick={() => void fix()}>
-      {isFixing ? "Fixing…" : label}
+    <button type="button" disabled={isBusy} onClick={() => void act()}>
+      {isBusy ? "Working…" : label}
     </button>
+  );
+}
+
+/** What waits for a summary, its price, and a button that has it made. Nothing, where no model may be asked. */
+function Summarize({ reload }: { reload: () => void }) {
+  const { data: waiting, reload: again } = useAnswer<{ segments: string[]; tokens: number; usd: number | null; model: string; left: number }>("summaries", {}, true);
+  useChanges(useCallback(() => again(), []));
+  if (!waiting?.segments.length) return null;
+  const { segments, tokens, usd, left } = waiting;
+  const price = usd === null ? "price unknown" : usd < 0.01 ? "less than $0.01" : `about ${DOLLARS.format(usd)}`;
+  return (
+    <p class="health-line health-waiting">
+      <span>
+        {plural(segments.length, "part")} of sessions without a summary: about {NUMBER.format(tokens)} tokens of {waiting.model}.
+        {tokens > left && ` Today’s budget has ${NUMBER.format(left)} left; the rest follows by itself.`}
+      </span>
+      {left > 0 && <Act path="summaries" body={{ segments }} label={`Summarize now, ${price}`} done={() => [again, reload].forEach((one) => one())} />}
+    </p>
   );
 }
 
@@ -123,12 +141,15 @@ function Findings({ data, reload }: { data: Overview; reload: () => void }) {
           </a>
         </p>
       )}
-      <p class="health-line health-waiting">
-        <span>
-          {plural(data.waiting, "event")} waiting to be remembered, {NUMBER.format(data.failed)} failed.
-        </span>
-        {data.waiting > 0 && <Fix code="events-waiting" label="Remember now" done={reload} />}
-      </p>
+      {data.waiting + data.failed > 0 && (
+        <p class="health-line health-waiting">
+          <span>
+            {plural(data.waiting, "event")} waiting to be remembered, {NUMBER.format(data.failed)} failed.
+          </span>
+          {data.waiting > 0 && <Act path="fix" body={{ code: "events-waiting" }} label="Remember now" done={reload} />}
+        </p>
+      )}
+      <Summarize reload={reload} />
       <ul class="findings">
         {data.health.map((one, number) => (
           <li key={`${one.code} ${number}`} class="finding">
@@ -146,7 +167,7 @@ function Findings({ data, reload }: { data: Overview; reload: () => void }) {
                 </p>
               )}
             </div>
-            {one.fix.includes(FIXABLE) && <Fix code={one.code} label="Fix it" done={reload} />}
+            {one.fix.includes(FIXABLE) && <Act path="fix" body={{ code: one.code }} label="Fix it" done={reload} />}
           </li>
         ))}
       </ul>

@@ -136,3 +136,19 @@ function Code({ text, language, matches }: { text: string; language: string; mat
     </figure>
   );
 }
+
+/** The text of a row: what it is, and below that what came of it. */
+export function RowText({ title, outcome = "" }: { title: string; outcome?: string }) {
+  return (
+    <span class="row-text">
+      <span class="row-title">
+        <InlineMarkdown text={title || "Session without a title"} />
+      </span>
+      {outcome && (
+        <span class="row-outcome">
+          <InlineMarkdown text={outcome} />
+        </span>
+      )}
+    </span>
+  );
+}

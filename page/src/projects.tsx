@@ -1,10 +1,11 @@
 // The projects of this machine: the menu at the name, and the sessions and topics of all of them.
+import { Fragment } from "preact";
 import { useState } from "preact/hooks";
 import { type Project, useAnswer } from "./api";
-import { longDay, minute, plural, shortDay } from "./format";
-import { InlineMarkdown } from "./markdown";
+import { longDay, plural, shortDay } from "./format";
 import { Failure, Loading, Title } from "./parts";
 import { ALL, go, href, type Route, scope } from "./router";
+import { SessionLine, type SessionRow } from "./timeline";
 
 export interface ListedProject extends Project {
   last: string;
@@ -49,16 +50,6 @@ export function ProjectMenu({ project, route }: { project: Project; route: Route
   );
 }
 
-interface SessionRow {
-  session: string;
-  project: string;
-  begins: string;
-  ends: string;
-  title: string;
-  outcome: string;
-  turns: string[];
-}
-
 export function AllSessions() {
   const projects = useProjects();
   return (
@@ -71,36 +62,22 @@ export function AllSessions() {
 
 /** A page of sessions, and those that follow once somebody asks for them. `day` is the last one above. */
 function SessionsAfter({ projects, after, day }: { projects: ListedProject[]; after: string; day: string }) {
-  const { data, error, reload } = useAnswer<{ sessions: SessionRow[]; next: string | null }>("sessions", { all_projects: true, limit: 40, after });
+  const { data, error, reload } = useAnswer<{ sessions: Array<SessionRow & { project: string }>; next: string | null }>("sessions", { all_projects: true, limit: 40, after });
   const [isMore, setMore] = useState(false);
   if (error) return <Failure error={error} retry={reload} />;
   if (!data) return <Loading rows={8} what="Loading sessions" />;
   const dayOf = (row: SessionRow | undefined) => row?.ends.slice(0, 10) ?? day;
   return (
     <>
-      <ul class="rows">
+      <ul class="rows day">
         {data.sessions.map((row, i) => {
           const other = scopeOf(projects, row.project);
           const own = dayOf(row);
           return (
-            <li key={row.session}>
-              {own !== (i ? dayOf(data.sessions[i - 1]) : day) && <h2 class="day-head all-day">{longDay(own)}</h2>}
-              <a class="row" data-row href={href("session", row.session, { in: other })}>
-                <span class="row-time num">{minute(row.begins)}</span>
-                <span class="row-text">
-                  <span class="row-title">{row.title || "Session without a title"}</span>
-                  {row.outcome && (
-                    <span class="row-outcome">
-                      <InlineMarkdown text={row.outcome} />
-                    </span>
-                  )}
-                </span>
-                <span class="row-aside">
-                  <span class="cut">{other || projects.find((one) => one.served)?.name}</span>
-                  <span class="num row-count">{plural(row.turns.length, "turn")}</span>
-                </span>
-              </a>
-            </li>
+            <Fragment key={row.session}>
+              {own !== (i ? dayOf(data.sessions[i - 1]) : day) && <li class="all-day"><h2 class="day-head">{longDay(own)}</h2></li>}
+              <SessionLine row={row} project={other || projects.find((one) => one.served)?.name || row.project} other={other} />
+            </Fragment>
           );
         })}
       </ul>

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { useAnswer } from "./api";
 import { longDay, minute, plural, shortDay } from "./format";
 import { useKeys } from "./keys";
-import { InlineMarkdown } from "./markdown";
+import { InlineMarkdown, RowText } from "./markdown";
 import { lastWord, patternOf } from "./marked";
 import { Empty, Failure, type Later, Loading, Mark, Outdated, Title } from "./parts";
 import { type ListedProject, scopeOf, useProjects } from "./projects";
@@ -42,7 +42,17 @@ interface Explanation {
   place?: number;
 }
 
+/** What was done, left open, or worked on: the answer to a question about work in general. */
+interface Overview {
+  kind: string;
+  sessions?: Array<{ session: string; project: string; begins: string; title: string; outcome: string }>;
+  lines?: Array<{ id: string; project: string; time: string; text: string; session: string }>;
+  topics?: Array<{ id: string; project: string; label: string; last: string }>;
+}
+
 interface Answer {
+  period?: { since: string; until: string } | null;
+  overview?: Overview;
   mode: string;
   degraded_reason?: string;
   took_ms: number;
@@ -76,7 +86,7 @@ export function Search({ route }: { route: Route }) {
   const isFiltered = Object.values(filters).some(Boolean);
   return (
     <>
-      <Title aside={data && asked && !error ? <Summary answer={data} /> : undefined}>Search</Title>
+      <Title aside={data && asked && !error && !generalOf(data) ? <Summary answer={data} /> : undefined}>Search</Title>
       <Filters route={route} values={filters} />
       {data?.degraded_reason && (
         <div class="notice notice-warn" role="status">
@@ -90,6 +100,8 @@ export function Search({ route }: { route: Route }) {
           <Start />
         ) : !data ? (
           <Loading rows={8} what="Searching" />
+        ) : generalOf(data) ? (
+          <General answer={data} projects={projects} />
         ) : data.results.length === 0 ? (
           <NothingFound query={asked} answer={data} isFiltered={isFiltered} hasOthers={projects.length > 1 && scope() !== ALL} />
         ) : (
@@ -106,6 +118,42 @@ export function Search({ route }: { route: Route }) {
         )}
       </div>
     </>
+  );
+}
+
+/** Return the overview that an answer is instead of results, if it says anything. */
+function generalOf({ results, overview }: Answer): Overview | undefined {
+  return overview && !results.length && [overview.sessions, overview.lines, overview.topics].some((one) => one?.length) ? overview : undefined;
+}
+
+const ABOUT: Record<string, string> = { open: "Left open, the newest first", recent: "The last sessions", topics: "What the work was about" };
+
+function General({ answer, projects }: { answer: Answer; projects: ListedProject[] }) {
+  const { kind, sessions = [], lines = [], topics = [] } = generalOf(answer) as Overview;
+  const { since = "", until = "" } = answer.period ?? {};
+  const isOne = since === until;
+  const inOf = (project: string) => (scope() === ALL ? { in: scopeOf(projects, project) } : {});
+  const rows = [
+    ...topics.map((one) => ({ time: one.last, title: one.label, outcome: "", address: href("topics", one.id, inOf(one.project)) })),
+    ...lines.map((one) => ({ time: one.time, title: one.text, outcome: "", address: one.session ? href("session", one.session, inOf(one.project)) : href("entry", one.id, inOf(one.project)) })),
+    ...sessions.map((one) => ({ ...one, time: one.begins, address: href("session", one.session, inOf(one.project)) })),
+  ];
+  return (
+    <section class="day">
+      <h2 class="day-head">{ABOUT[kind] ?? [since, isOne ? "" : until].filter(Boolean).map(isOne ? longDay : shortDay).join(" – ")}</h2>
+      <ul class="rows">
+        {rows.map((row) => (
+          <li key={row.address + row.title}>
+            <a class="row general" data-row href={row.address}>
+              <span class="row-time num">
+                {!(kind === "period" && isOne) && shortDay(row.time)} {minute(row.time)}
+              </span>
+              <RowText {...row} />
+            </a>
+          </li>
+        ))}
+      </ul>
+    </section>
   );
 }
 

@@ -6,7 +6,7 @@ import { Calendar, useWeeks } from "./calendar";
 import { dayAfter, fullDay, nearDay, minute, plural, shortDay, today } from "./format";
 import { useKeys } from "./keys";
 import { useChanges } from "./live";
-import { InlineMarkdown } from "./markdown";
+import { InlineMarkdown, RowText } from "./markdown";
 import { Empty, Failure, Loading, Title } from "./parts";
 import { go, href, type Route } from "./router";
 
@@ -204,25 +204,20 @@ function NoteLine({ note }: { note: NoteRow }) {
   );
 }
 
-function SessionLine({ row }: { row: SessionRow }) {
+/** A session. Among those of all projects, `project` names its own, and `other` is that for the address. */
+export function SessionLine({ row, project, other }: { row: SessionRow; project?: string; other?: string }) {
   const isOneDay = row.begins.slice(0, 10) === row.ends.slice(0, 10);
   return (
     <li>
-      <a class="row" data-row href={href("session", row.session)}>
+      <a class="row" data-row href={href("session", row.session, other === undefined ? {} : { in: other })}>
         <span class="row-time num" title={row.begins === row.ends ? undefined : `${row.begins} – ${row.ends}`}>
           {isOneDay ? minute(row.begins) : shortDay(row.begins).replace(/^\w+, /, "")}
           {row.begins !== row.ends && <span class="row-end"> – {minute(row.ends)}</span>}
         </span>
-        <span class="row-text">
-          <span class="row-title">{row.title || "Session without a title"}</span>
-          {row.outcome && (
-            <span class="row-outcome">
-              <InlineMarkdown text={row.outcome} />
-            </span>
-          )}
-        </span>
+        <RowText {...row} />
         <span class="row-aside">
-          {row.branch && (
+          {project && <span class="cut">{project}</span>}
+          {!project && row.branch && (
             <span class="branch cut" title={`Branch ${row.branch}`}>
               {row.branch}
             </span>

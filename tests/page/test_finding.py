@@ -88,3 +88,15 @@ def test_a_finding_is_fixed_with_a_button(open_page: Opener, own_story: PageServ
     finding.get_by_role("button", name="Fix it").click()
     expect(page.locator(".said")).to_contain_text("to other users")
     expect(finding).to_have_count(0)
+
+
+def test_questions_about_work_are_answered(open_page: Opener, served: PageServer) -> None:
+    day = served.page.journal.days()[-3]
+    page = open_page(f"#/search?q=what happened on {day}")
+    expect(page.locator("section h2")).to_contain_text(str(int(day[8:])))
+    expect(page.locator(".general")).not_to_have_count(0)
+    page.locator(".general").first.click()
+    settle(page)
+    expect(page.locator("article")).not_to_have_count(0)
+    page = open_page("#/search?q=what is unsolved")
+    expect(page.locator("section h2")).to_have_text("Left open, the newest first")

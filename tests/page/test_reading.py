@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -99,12 +100,15 @@ def test_a_citation_jumps_to_its_turn_and_shows_its_proof(open_page: Opener) -> 
     expect(turn.locator("table")).to_contain_text("Jörg")
 
 
-def test_the_files_of_a_turn_lead_to_their_history(open_page: Opener) -> None:
+def test_the_files_of_a_turn_lead_to_their_history(open_page: Opener, served: PageServer) -> None:
     page = open_page("#/search?q=502 after a deploy")
     page.locator(".found").first.get_by_role("link").click()
     page.get_by_role("link", name="deploy/gateway.yaml").first.click()
     expect(page.locator("h1")).to_have_text("deploy/gateway.yaml")
-    expect(page.locator("[data-row]")).to_have_count(3)
+    with served.client() as client:
+        events = client.get("/files/history", params={"file": "deploy/gateway.yaml"}).json()["events"]
+    assert Counter(one["kind"] for one in events) == {"edit": 2, "read": 3, "bullet": 3}
+    expect(page.locator("[data-row]")).to_have_count(len(events))
 
 
 def test_the_calendar(open_page: Opener, served: PageServer) -> None:

@@ -173,7 +173,7 @@ def test_recent_work(past: Memory, query: str) -> None:
 
 OPEN = [
     "What is left open?", "what is still open", "what's left to do?", "what's left?", "open questions", "any open questions?",
-    "unfinished work", "list the open points", "what remains to be done", "was ist noch offen?", "was ist offen geblieben", "offene Fragen",
+    "unfinished work", "what is unsolved", "list the open points", "what remains to be done", "was ist noch offen?", "was ist offen geblieben", "offene Fragen",
     "qu'est-ce qui reste à faire ?", "que reste-t-il à faire ?", "questions ouvertes", "¿qué queda pendiente?", "preguntas abiertas",
     "还有什么没完成", "未解决的问题", "待办事项", "未解決の問題は何ですか", "まだ残っている作業は？", "what is left open about the worker",
 ]  # fmt: skip

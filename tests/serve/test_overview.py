@@ -5,14 +5,22 @@ from __future__ import annotations
 from datetime import date
 from pathlib import Path
 from time import time
+from typing import Any
 
+import msgspec
+import pytest
 from starlette.testclient import TestClient
 
 import memkit
+from memkit import llm
+from memkit.capture.summary_queue import SummaryQueue
 from memkit.ipc import spool
+from memkit.journal.journal import Journal
 from memkit.llm.ledger import OK, Call, Ledger
+from memkit.settings import SummarizeSettings
 from tests.memory import Memory, day
 from tests.serve.conftest import Client, front_door, local
+from tests.summarize.stage import ScriptedProvider
 
 
 def test_a_year_of_the_calendar(admin: TestClient, memory: Memory) -> None:
@@ -87,3 +95,33 @@ def test_an_empty_memory(admin: TestClient, memory: Memory) -> None:
     assert found["counts"]["turns"] == 0
     assert admin.get("/calendar/2026").json() == {"year": 2026, "years": [], "days": []}
     assert front_door(memory).session_list() == {"sessions": [], "notes": [], "next": None}
+
+
+def test_what_waits_is_summarized_as_far_as_agreed(
+    connect: Client, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider = ScriptedProvider()
+    monkeypatch.setattr(llm, "find_provider", lambda settings: provider)
+    admin, queue = connect(), SummaryQueue(memory.home)
+    for path in sorted(Path(memory.project.memory).glob("2026-*.md")):
+        for session in Journal(memory.project).day(path.stem).sessions():
+            queue.add(memory.project.root, session, [path.stem], 0.0)
+
+    def summaries(**options: Any) -> None:
+        memory.settings = msgspec.structs.replace(memory.settings, summarize=SummarizeSettings(**options))
+
+    summaries(provider="none")
+    assert admin.get("/summaries").json() == {"segments": [], "tokens": 0, "usd": None, "model": "", "left": 0}
+    assert admin.post("/summaries", json={"segments": ["00000000"]}).status_code == 404
+    summaries(provider="anthropic")
+    assert connect("write").get("/summaries").status_code == 403
+    plan = admin.get("/summaries").json()
+    assert (len(plan["segments"]) > 1, plan["tokens"] > 0, plan["usd"] > 0) == (True, True, True)
+    assert (plan["model"], plan["left"], provider.tasks) == ("claude-haiku-4-5", 60_000, [])
+    first, *others = plan["segments"]
+    done = admin.post("/summaries", json={"segments": [first]}).json()
+    assert done == {"message": "1 part summarized in 2 lines", "failed": False}
+    assert admin.get("/summaries").json()["segments"] == others
+    summaries(provider="anthropic", daily_tokens=1000)
+    done = admin.post("/summaries", json={"segments": others}).json()
+    assert (done["failed"], "the daily budget of 1,000 tokens is reached" in done["message"]) == (True, True)
