@@ -13,11 +13,9 @@ from functools import cache
 from typing import TypedDict
 
 from memkit.browse.git_marks import is_inside
-from memkit.errors import JournalError
-from memkit.journal.turn_parts import read_parts
 from memkit.timeline.nodes import week_of
-from memkit.timeline.summary import read_day
 from memkit.timeline.tree import Timeline
+from memkit.topics.graph import Turn, turns_of
 from memkit.topics.topic_list import TopicList
 
 MOST_WEEKS = 26
@@ -46,8 +44,6 @@ class LargeMark(TypedDict):
     path: str
     week: str
     edits: int
-    day: str
-    turn: str
     title: str
     outcome: str
 
@@ -76,25 +72,46 @@ def file_map(
             if edits and is_inside(path):
                 days.setdefault(path, Counter())[name] += edits
     most = sorted(days, key=lambda path: (-days[path].total(), path))[:limit]
-    reader = _Days(timeline, topics, announce)
+    topic_of = topics.by_member() if topics is not None else {}
+    turns = cache(lambda name: turns_of(timeline, name, announce))
     groups: dict[str, list[FileRow]] = {}
     for path in most:
-        counts: Counter[str] = Counter()
+        weekly: Counter[str] = Counter()
         for name, edits in days[path].items():
-            counts[week_of(date.fromisoformat(name[:10]))] += edits
-        row: FileRow = {"path": path, "edits": counts.total(), "weeks": dict(sorted(counts.items()))}
-        groups.setdefault(reader.topic(path, _most(days[path])), []).append(row)
+            weekly[_week(name)] += edits
+        by_topic: Counter[str] = Counter()
+        for turn in turns(_most(days[path])):
+            if turn.id in topic_of:
+                by_topic[topic_of[turn.id].id] += turn.edits[path]
+        row: FileRow = {"path": path, "edits": weekly.total(), "weeks": dict(sorted(weekly.items()))}
+        groups.setdefault(_most(+by_topic), []).append(row)
+    labels = {topic.id: topic.label for topic in topic_of.values()}
+    ordered = sorted(groups.items(), key=lambda one: (not one[0], -sum(row["edits"] for row in one[1])))
     rows = [row for own in groups.values() for row in own]
     marks = [(count, row["path"], week) for row in rows for week, count in row["weeks"].items()]
-    largest = sorted(marks, key=lambda one: (-one[0], one[1:]))[:MOST_LARGEST]
-    labels = {one.id: one.label for one in topics.topics} if topics is not None else {}
-    ordered = sorted(groups.items(), key=lambda one: (not one[0], -sum(row["edits"] for row in one[1])))
+    largest: list[LargeMark] = []
+    for edits, path, week in sorted(marks, key=lambda one: (-one[0], one[1:]))[:MOST_LARGEST]:
+        day = _most({name: count for name, count in days[path].items() if _week(name) == week})
+        title, outcome = _work(timeline, day, path, turns(day))
+        largest.append({"path": path, "week": week, "edits": edits, "title": title, "outcome": outcome})
     return {
         "weeks": weeks,
         "groups": [{"topic": name, "label": labels.get(name, ""), "files": own} for name, own in ordered],
-        "largest": [reader.mark(path, week, edits, days[path]) for edits, path, week in largest],
+        "largest": largest,
         "all": len(days),
     }
+
+
+def _work(timeline: Timeline, day: str, path: str, turns: list[Turn]) -> tuple[str, str]:
+    """Return the title and the outcome of the work with most edits of a file on a day."""
+    counts = {turn.id: turn.edits[path] for turn in turns}
+    segments = timeline.segments_of(date.fromisoformat(day[:10]))
+    work = max(segments, key=lambda one: sum(counts.get(turn, 0) for turn in one.turns))
+    return work.title, work.outcome
+
+
+def _week(name: str) -> str:
+    return week_of(date.fromisoformat(name[:10]))
 
 
 def _weeks(timeline: Timeline) -> list[str]:
@@ -110,51 +127,3 @@ def _weeks(timeline: Timeline) -> list[str]:
 def _most(counts: Mapping[str, int]) -> str:
     """Return the first of those with the largest count, or ""."""
     return min(counts, key=lambda name: (-counts[name], name), default="")
-
-
-class _Days:
-    def __init__(self, timeline: Timeline, topics: TopicList | None, announce: Callable[[str], None]) -> None:
-        self._timeline = timeline
-        self._announce = announce
-        self._topic_of: dict[str, str] = {}
-        if topics is not None:
-            for one in topics.topics:
-                members = topics.kept.topics[one.id].members if one.id in topics.kept.topics else ()
-                self._topic_of.update(dict.fromkeys(members, one.id))
-        self._day = cache(self._read_day)
-
-    def topic(self, path: str, name: str) -> str:
-        """Return the topic of most edits of a file on a day, or ""."""
-        topics: Counter[str] = Counter()
-        for turn, edits in self._day(name).items():
-            topics[self._topic_of.get(turn, "")] += edits[path]
-        del topics[""]
-        return _most(+topics)
-
-    def mark(self, path: str, week: str, edits: int, days: Mapping[str, int]) -> LargeMark:
-        """Return what the work with most edits of a file in a week was."""
-        name = _most({day: days[day] for day in days if week_of(date.fromisoformat(day[:10])) == week})
-        counts = {turn: edits[path] for turn, edits in self._day(name).items() if edits[path]}
-        works: dict[str, int] = {}
-        segments = {one.id: one for one in self._timeline.segments_of(date.fromisoformat(name[:10]))}
-        for one in segments.values():
-            works[one.id] = sum(counts.get(turn, 0) for turn in one.turns)
-        work = segments.get(_most(works))
-        return {
-            "path": path, "week": week, "edits": edits, "day": name[:10], "turn": _most(counts),
-            "title": work.title if work else "", "outcome": work.outcome if work else "",
-        }  # fmt: skip
-
-    def _read_day(self, name: str) -> dict[str, Counter[str]]:
-        """Return the edits of each turn of a day, by file."""
-        try:
-            content = read_day(self._timeline.journal, name)
-        except JournalError as error:
-            self._announce(str(error))
-            return {}
-        found = {}
-        for section in content.sections:
-            if "turn" in section.pairs:
-                calls = read_parts(content.text(section)).file_calls
-                found[section.pairs["turn"]] = Counter(call.path for call in calls if call.is_edit)
-        return found

@@ -1,8 +1,8 @@
 """A part of the memory as a graph: topics, the turns in them, and the files that these read or edited.
 
-    topic:5f0c0e0a --related-- topic:9a1b2c3d
-    entry:8ad3df7f --in------> topic:5f0c0e0a
-    entry:8ad3df7f --touches-> file:deploy/gateway.yaml
+    topic:5f0c0e0a --- topic:9a1b2c3d           related topics
+    entry:8ad3df7f --- topic:5f0c0e0a           a turn in a topic
+    entry:8ad3df7f --- file:deploy/gateway.yaml a turn that touched a file
 
 The newest turns come first, and only days that have some of them are read.
 """
@@ -10,10 +10,10 @@ The newest turns come first, and only days that have some of them are read.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from html import unescape
-from typing import TypedDict
+from itertools import chain
+from typing import NamedTuple, TypedDict
 
 from memkit.errors import JournalError, NotFoundError
 from memkit.journal.day_file import heading_title
@@ -23,36 +23,21 @@ from memkit.timeline.summary import TITLE_CHARACTERS, read_day
 from memkit.timeline.tree import Timeline
 from memkit.topics.topic_list import Topic, TopicList
 
-MOST_NODES = 2000
 _ENTRIES = 0.6
 """The share of the nodes that are turns, at most. The rest is for topics and files."""
 
-_FILES_OF_ENTRY = 20
-
-TOPIC, FILE, ENTRY = "topic", "file", "entry"
-"""The kinds of nodes, and the beginnings of their ids."""
-
 
 class GraphNode(TypedDict):
-    """A topic, a turn ("entry"), or a file, with the ID of its topic.
-
-    `size` counts the entries of a topic, and the turns of this graph that touched a file. `day` is the last
-    one.
-    """
+    """A topic, a turn ("entry"), or a file, with the ID of its topic. `day` is the last one."""
 
     id: str
     kind: str
     label: str
     topic: str
-    size: int
     day: str
 
 
-GraphEdge = TypedDict("GraphEdge", {"from": str, "to": str, "kind": str, "weight": float})
-"""A turn "in" a topic, a turn that "touches" a file, or two "related" topics.
-
-`weight` is the number of touches, or the strength up to 1.
-"""
+GraphEdge = TypedDict("GraphEdge", {"from": str, "to": str})
 
 
 class Graph(TypedDict):
@@ -62,13 +47,34 @@ class Graph(TypedDict):
     edges: list[GraphEdge]
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class Turn(NamedTuple):
+    """A turn as its day file has it. `files` are all that it touched; `edits` counts by file."""
+
     id: str
     session: str
     day: str
     title: str
-    files: dict[str, int]
+    files: Collection[str]
+    edits: Counter[str]
+
+
+def turns_of(timeline: Timeline, name: str, announce: Callable[[str], None]) -> list[Turn]:
+    """Return the turns of a day file; report one that cannot be read to `announce`, and return none."""
+    try:
+        content = read_day(timeline.journal, name)
+    except JournalError as error:
+        announce(str(error))
+        return []
+    found = []
+    for heading, turns in content.groups():
+        session = heading.pairs.get("session", "") if heading is not None else ""
+        for section in turns:
+            title = one_line(unescape(heading_title(section)), TITLE_CHARACTERS)
+            calls = read_parts(content.text(section)).file_calls
+            files = dict.fromkeys(call.path for call in calls)
+            edits = Counter(call.path for call in calls if call.is_edit)
+            found.append(Turn(section.pairs["turn"], session, name[:10], title, files, edits))
+    return found
 
 
 def graph(
@@ -79,127 +85,83 @@ def graph(
     `around` is the id of a node: `topic:ID`, `file:PATH`, or `entry:TURN`. `topics` is None if none were
     computed. A day that cannot be read is reported to `announce`. Raise `NotFoundError`, `AmbiguousIdError`.
     """
-    drawing = _Drawing(timeline, topics, min(limit, MOST_NODES), announce)
+    topic_of = topics.by_member() if topics is not None else {}
+    most = max(1, int(_ENTRIES * limit))
+
+    def newest(days: Iterable[str]) -> Iterator[Turn]:
+        for day in sorted(days, reverse=True):
+            yield from reversed(turns_of(timeline, day, announce))
+
+    def members(topic: Topic) -> Iterator[Turn]:
+        days = [name for name in timeline.names if name[:10] in topic.stored.days]
+        return (one for one in newest(days) if topic_of.get(one.id) is topic)
+
     kind, _, name = around.partition(":")
-    views = {TOPIC: drawing.topic, FILE: drawing.file, ENTRY: drawing.entry}
-    if kind not in views or not name:
-        raise NotFoundError("the graph has the nodes topic:ID, file:PATH, and entry:ID")
-    views[kind](name)
-    return drawing.drawn()
-
-
-class _Drawing:
-    def __init__(
-        self, timeline: Timeline, topics: TopicList | None, limit: int, announce: Callable[[str], None]
-    ) -> None:
-        self._timeline = timeline
-        self._list = topics
-        self._limit = limit
-        self._most_entries = max(1, int(_ENTRIES * limit))
-        self._announce = announce
-        self._topic_of = topics.by_member() if topics is not None else {}
-        self._topics: list[Topic] = []
-        self._entries: dict[str, _Entry] = {}
-        self._file = ""  # the one in the middle
-
-    def topic(self, name: str) -> None:
-        """Take a topic, the related ones, its newest turns, and their files."""
-        if self._list is None:
+    shown: list[Topic] = []
+    turns: Iterable[Turn]
+    near: Collection[str] = ()
+    if kind == "topic" and name:
+        if topics is None:
             raise NotFoundError("there are no topics yet; `memkit topics` finds them")
-        topic = self._list.find(name)
-        self._topics = [topic, *(other for _, other in self._list.related(topic))]
-        self._add_members(topic)
+        topic = topics.find(name)
+        shown = [topic, *(other for _, other in topics.related(topic))]
+        turns = members(topic)
+    elif kind == "file" and name:
+        near = (name,)
+        turns = (one for one in newest(_days_of_file(timeline, name)) if name in one.files)
+    elif kind == "entry" and name:
+        session, turn = timeline.find_session(name)
+        own = {one.id: one for one in newest(timeline.days_of(session)) if one.session == session}
+        if turn not in own:
+            raise NotFoundError(f"{timeline.project.root} has no turn {name!r}")
+        near = own[turn].files
+        beside = [own[turn], *(one for one in own.values() if one.id != turn)]
+        turns = chain(beside[: max(1, most // 2)], members(topic_of[turn]) if turn in topic_of else ())
+    else:
+        raise NotFoundError("the graph has the nodes topic:ID, file:PATH, and entry:ID")
+    entries: dict[str, Turn] = {}
+    for one in turns:
+        entries[one.id] = one
+        if len(entries) == most:
+            break
+    if kind == "file" and not entries:
+        raise NotFoundError(f"no turn touched a file {name!r}; the name is that in the day files")
+    return _drawn(list(entries.values()), shown, near, topic_of, limit)
 
-    def file(self, name: str) -> None:
-        """Take a file, the newest turns that touched it, their topics, and their other files."""
-        self._file = name
-        days = [day for day, numbers in self._timeline.numbers() if name in numbers.files]
-        self._add_entries((one for one in self._newest(days) if name in one.files), self._most_entries)
-        if not self._entries:
-            raise NotFoundError(f"no turn touched a file {name!r}; the name is that in the day files")
-        self._add_topics_of_entries()
 
-    def entry(self, name: str) -> None:
-        """Take a turn, the others of its session, and those of its topic; their topics and files."""
-        session, turn = self._timeline.find_session(name)
-        days = self._timeline.days_of(session)
-        found = {one.id: one for one in self._newest(days) if one.session == session}
-        if turn not in found:
-            raise NotFoundError(f"{self._timeline.project.root} has no turn {name!r}")
-        self._file = next(iter(found[turn].files), "")
-        self._add_entries([found[turn], *found.values()], max(1, self._most_entries // 2))
-        if topic := self._topic_of.get(turn):
-            self._add_members(topic)
-        self._add_topics_of_entries()
+def _days_of_file(timeline: Timeline, path: str) -> list[str]:
+    return [day for day, numbers in timeline.numbers() if path in numbers.files]
 
-    def drawn(self) -> Graph:
-        nodes: dict[str, GraphNode] = {}
 
-        def add(kind: str, name: str, label: str, topic: str, size: int, day: str) -> None:
+def _drawn(
+    entries: list[Turn], topics: list[Topic], near: Collection[str], topic_of: Mapping[str, Topic], limit: int
+) -> Graph:
+    """Draw turns with their files, those `near` first, and with these topics, or else their own ones."""
+    found = {one.id: topic_of[one.id] for one in entries if one.id in topic_of}
+    if not topics:
+        known = {topic.id: topic for topic in found.values()}
+        topics = [known[name] for name, _ in Counter(one.id for one in found.values()).most_common()]
+    nodes: dict[str, GraphNode] = {}
+
+    def add(kind: str, name: str, label: str, topic: str, day: str) -> None:
+        if len(nodes) < limit:
             node = f"{kind}:{name}"
-            nodes[node] = {"id": node, "kind": kind, "label": label, "topic": topic, "size": size, "day": day}
+            nodes[node] = {"id": node, "kind": kind, "label": label, "topic": topic, "day": day}
 
-        for entry in self._entries.values():
-            add(ENTRY, entry.id, entry.title, self._topic_id(entry), 1, entry.day)
-        for one in self._topics[: self._limit - len(nodes)]:
-            add(TOPIC, one.id, one.label, one.id, one.stored.size, one.last)
-        touching = Counter(path for entry in self._entries.values() for path in entry.files)
-        files = sorted(touching, key=lambda path: (path != self._file, -touching[path]))
-        days = {path: entry.day for entry in reversed(self._entries.values()) for path in entry.files}
-        for path in files[: self._limit - len(nodes)]:
-            add(FILE, path, path, "", touching[path], days[path])
-        edges: list[GraphEdge] = [
-            {"from": one, "to": other, "kind": kind, "weight": weight}
-            for one, other, kind, weight in self._edges()
-            if one in nodes and other in nodes
-        ]
-        return {"nodes": list(nodes.values()), "edges": edges}
-
-    def _edges(self) -> Iterator[tuple[str, str, str, float]]:
-        related: dict[tuple[str, str], float] = {}
-        for topic in self._topics:
-            for one in topic.stored.related:
-                # Either topic may name the other one among its strongest relations, or both.
-                related[min(topic.id, one.id), max(topic.id, one.id)] = one.strength
-        for (first, second), strength in related.items():
-            yield f"{TOPIC}:{first}", f"{TOPIC}:{second}", "related", strength
-        for entry in self._entries.values():
-            node = f"{ENTRY}:{entry.id}"
-            yield node, f"{TOPIC}:{self._topic_id(entry)}", "in", 1.0
-            for path, count in entry.files.items():
-                yield node, f"{FILE}:{path}", "touches", float(count)
-
-    def _add_topics_of_entries(self) -> None:
-        found = [self._topic_of[name] for name in self._entries if name in self._topic_of]
-        known = {topic.id: topic for topic in found}
-        self._topics = [known[name] for name, _ in Counter(topic.id for topic in found).most_common()]
-
-    def _add_members(self, topic: Topic) -> None:
-        names = [name for name in self._timeline.names if name[:10] in topic.stored.days]
-        own = (one for one in self._newest(names) if self._topic_id(one) == topic.id)
-        self._add_entries(own, self._most_entries)
-
-    def _topic_id(self, entry: _Entry) -> str:
-        topic = self._topic_of.get(entry.id)
-        return topic.id if topic is not None else ""
-
-    def _add_entries(self, entries: Iterable[_Entry], most: int) -> None:
-        for one in entries:
-            if len(self._entries) >= most:
-                return
-            self._entries.setdefault(one.id, one)
-
-    def _newest(self, days: Iterable[str]) -> Iterator[_Entry]:
-        for name in sorted(days, reverse=True):
-            try:
-                content = read_day(self._timeline.journal, name)
-            except JournalError as error:
-                self._announce(str(error))
-                continue
-            for heading, turns in reversed(list(content.groups())):
-                session = heading.pairs.get("session", "") if heading is not None else ""
-                for section in reversed(turns):
-                    calls = Counter(call.path for call in read_parts(content.text(section)).file_calls)
-                    title = one_line(unescape(heading_title(section)), TITLE_CHARACTERS)
-                    files = dict(calls.most_common(_FILES_OF_ENTRY))
-                    yield _Entry(section.pairs["turn"], session, name[:10], title, files)
+    for entry in entries:
+        add("entry", entry.id, entry.title, found[entry.id].id if entry.id in found else "", entry.day)
+    for topic in topics:
+        add("topic", topic.id, topic.label, topic.id, topic.last)
+    touching = Counter(path for entry in entries for path in entry.files)
+    days = {path: entry.day for entry in reversed(entries) for path in entry.files}
+    for path in sorted(touching, key=lambda path: (path not in near, -touching[path])):
+        add("file", path, path, "", days[path])
+    pairs = [(f"entry:{name}", f"topic:{topic.id}") for name, topic in found.items()]
+    pairs += [(f"entry:{entry.id}", f"file:{path}") for entry in entries for path in entry.files]
+    for topic in topics:
+        for one in topic.stored.related:  # either topic may name the other one, or both
+            pairs.append((f"topic:{min(topic.id, one.id)}", f"topic:{max(topic.id, one.id)}"))
+    edges: list[GraphEdge] = [
+        {"from": one, "to": other} for one, other in dict.fromkeys(pairs) if one in nodes and other in nodes
+    ]
+    return {"nodes": list(nodes.values()), "edges": edges}

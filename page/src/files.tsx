@@ -13,7 +13,7 @@ import { mondayOf, weekOf } from "./weeks";
 interface FileMap {
   weeks: string[];
   groups: Array<{ topic: string; label: string; files: Array<{ path: string; edits: number; weeks: Record<string, number> }> }>;
-  largest: Array<{ path: string; week: string; edits: number; day: string; title: string; outcome: string }>;
+  largest: Array<{ path: string; week: string; edits: number; title: string; outcome: string }>;
   all: number;
 }
 

@@ -45,7 +45,6 @@ def test_files_are_grouped_by_topic_and_counted_by_week(tmp_path: Path) -> None:
     largest = found["largest"][0]
     assert (largest["path"], largest["week"], largest["edits"]) == ("src/05.py", "2026-W18", 16)
     assert largest["title"] == "Work" and largest["outcome"]
-    assert front.show(largest["turn"]).kind == "turn"
     assert [len(group["files"]) for group in front.files(1)["groups"]] == [1]
 
 
