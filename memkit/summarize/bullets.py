@@ -65,17 +65,15 @@ _LABEL = re.compile(rf"^(?:{'|'.join((*LABELS.values(), *KINDS))}|fact|supersede
 _TAGS = ("record", "project", "segment", "context", "turn", "claim", "passages")
 
 
-def list_schema(name: str, kinds: Iterable[str], quote: str = "", **numbers: str) -> dict[str, Any]:
+def list_schema(name: str, kinds: Iterable[str], **numbers: str) -> dict[str, Any]:
     """Return the schema of an answer: a list `name` of items with text, kind, and lists of numbers.
 
-    `numbers` describes each list of numbers by its name, `quote` a quotation.
+    `numbers` describes each list of numbers by its name.
     """
     properties: dict[str, Any] = {
         "text": {"type": "string", "description": "one fact, without a bullet sign"},
         "kind": {"type": "string", "enum": list(kinds)},
     }
-    if quote:
-        properties["quote"] = {"type": "string", "description": quote}
     for key, description in numbers.items():
         items = {"type": "integer"}
         properties[key] = {"type": "array", "items": items, "description": description}
@@ -88,14 +86,16 @@ def answer_schema(name: str, properties: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": {name: {"type": "array", "items": item}}, "required": [name]}
 
 
+_BULLETS = list_schema("bullets", KINDS, turns="numbers of the turns that prove it")["properties"]
+# Not required: an answer without quotations is still worth its bullets.
+_BULLETS["bullets"]["items"]["properties"]["quote"] = {"type": "string", "description": "words that prove it"}
+
 SEGMENTS = answer_schema(
     "segments",
     {
         "number": {"type": "integer", "description": "the segment's number"},
         "title": {"type": "string", "description": "what the segment was about"},
-        **list_schema(
-            "bullets", KINDS, "their words that prove it", turns="numbers of the turns that prove it"
-        )["properties"],
+        **_BULLETS,
     },
 )
 
