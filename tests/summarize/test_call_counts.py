@@ -146,7 +146,7 @@ def test_three_projects_cost_no_more_calls_than_one(tmp_path: Path, name: str) -
 
 def test_one_shots_are_batched(tmp_path: Path) -> None:
     stage = stage_with_defaults(tmp_path)
-    turns = simulate(stage, Mix(tuple(range(0, 480, 40)), 1, 1), days=9)
+    turns = simulate(stage, Mix(tuple(range(0, 480, 40)), 1, 1), days=sized(5, 5, 9))
     assert stage.summarized >= turns - 20
     assert len(stage.provider.tasks) <= 0.06 * turns
 
