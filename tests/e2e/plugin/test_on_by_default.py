@@ -82,7 +82,7 @@ def test_summaries_start_after_the_line(api: MessagesApi, user: MemkitUser, clau
     # The new session was told the bullet, not the answer.
     told = [call.text for call in api.model_calls if not is_memkit(call)][-1]
     quoted = told.partition("Newest entries")[2].partition("</memory>")[0].splitlines()
-    assert "- Decided: The staging gateway listens on port 7443." in quoted
+    assert "- Decided: The staging gateway listens on port 7443. (not checked yet)" in quoted
 
 
 @pytest.mark.parametrize("why", ["summarize.provider is none", "Claude Code is not logged in"])
