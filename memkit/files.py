@@ -105,12 +105,21 @@ def open_regular(path: str, flags: int = os.O_RDONLY) -> int:
 
 
 def files_below(directory: str, pattern: str = "*") -> Iterator[str]:
-    """Yield the files below a directory with such names, in no order. Follow links to files only.
+    """Yield the files below a directory with such names, in no order. Follow links to files only."""
+    from fnmatch import fnmatchcase  # hooks do not need it
+
+    for entry in entries_below(directory):
+        if fnmatchcase(entry.name, pattern) and (
+            entry.is_file(follow_symlinks=False) or os.path.isfile(entry.path)
+        ):
+            yield entry.path
+
+
+def entries_below(directory: str) -> Iterator[os.DirEntry[str]]:
+    """Yield all but the folders below a directory, in no order, without following links.
 
     `rglob` and `os.walk` fail where folders nest deeply. What cannot be listed is logged.
     """
-    from fnmatch import fnmatchcase  # hooks do not need it
-
     folders = [directory]
     while folders:
         try:
@@ -118,10 +127,8 @@ def files_below(directory: str, pattern: str = "*") -> Iterator[str]:
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
                         folders.append(entry.path)
-                    elif fnmatchcase(entry.name, pattern) and (
-                        entry.is_file(follow_symlinks=False) or os.path.isfile(entry.path)
-                    ):
-                        yield entry.path
+                    else:
+                        yield entry
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import heapq
 import logging
-import os
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import date
 from typing import Any, NamedTuple, TypedDict
@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import memkit
 from memkit.archive.archive import Archive
 from memkit.doctor import Finding, open_subject
+from memkit.files import entries_below
 from memkit.hook.tally import full_tally
 from memkit.index import known_projects
 from memkit.ipc import spool
@@ -342,17 +343,9 @@ def gather(
 def directory_bytes(directory: str) -> int:
     """Return the size of all files below `directory`, without following links; unreadable ones count 0."""
     size = 0
-    pending = [directory]
-    while pending:
-        try:
-            with os.scandir(pending.pop()) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        pending.append(entry.path)
-                    else:
-                        size += entry.stat(follow_symlinks=False).st_size
-        except OSError:
-            continue
+    for entry in entries_below(directory):
+        with suppress(OSError):
+            size += entry.stat(follow_symlinks=False).st_size
     return size
 
 
