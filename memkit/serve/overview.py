@@ -15,7 +15,7 @@ from memkit.serve.answers import moment, returns
 from memkit.serve.auth import Administering, AdministeringOrPage, Listening, Reading
 from memkit.serve.guard import secret_in
 from memkit.serve.projects import by_name
-from memkit.serve.shapes import FindingCode, JobName, SegmentIds
+from memkit.serve.shapes import MOST_SEGMENTS, FindingCode, JobName, SegmentIds
 from memkit.service.jobs import JobView
 from memkit.stats import MemoryOverview
 from memkit.text import plural
@@ -88,10 +88,6 @@ async def fix_finding(body: FindingCode, ask: AdministeringOrPage) -> Response:
         raise NotFoundError("nothing fixes such a finding; its own text says what to do")
 
     return await ask(run)
-
-
-MOST_SEGMENTS = 200
-"""The most segments to summarize for one request."""
 
 
 class WaitingSummaries(TypedDict):

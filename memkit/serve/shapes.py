@@ -14,6 +14,9 @@ from memkit.errors import MemkitError
 
 MOST_RESULTS, MOST_PASSED = 100, 1000
 MOST_ROWS = 100
+MOST_SEGMENTS = 200
+"""The most segments to summarize for one request."""
+
 _YEARS = (1970, 9000)  # beyond these, converting a time zone may overflow
 
 _AS_NODE = AfterValidator(lambda name: "" if name == "all" else name)
@@ -141,7 +144,7 @@ class FindingCode(_Body):
 class SegmentIds(_Body):
     """The segments of `GET /summaries` that a person agreed to pay for."""
 
-    segments: list[Tag] = Field(min_length=1, max_length=200, examples=[["8ad3df7f"]])
+    segments: list[Tag] = Field(min_length=1, max_length=MOST_SEGMENTS, examples=[["8ad3df7f"]])
 
 
 class Health(Struct, frozen=True):

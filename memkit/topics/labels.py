@@ -130,11 +130,7 @@ def labels_of(topics: Sequence[TopicWords]) -> list[str]:
     used: set[str] = set()
     found = []
     for topic in topics:
-        for title in topic.titles:
-            if title.casefold() not in used:
-                break
-        else:
-            title = ""
+        title = next((one for one in topic.titles if one.casefold() not in used), "")
         label = first = _label(title, topic.words) if title else _phrase(topic.words)
         number = 1
         while label.casefold() in used:
