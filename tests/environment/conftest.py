@@ -47,6 +47,15 @@ if sys.argv[1] == "venv":
 sys.exit(os.environ.get("TEST_FAILURE"))
 """
 
+# The uv that the build brings along: it has pip do the work, and says which index it was given.
+BUNDLED_UV = """#!python
+import json, os, sys
+known = {name: value for name, value in os.environ.items() if name.startswith(("UV_", "SSL_"))}
+print("bundled uv:", json.dumps(known), flush=True)
+python, locked = sys.argv[4], sys.argv[sys.argv.index("--no-deps"):]
+os.execv(python, [python, "-I", "-m", "pip", "install", *locked])
+"""
+
 # Starts the launcher as if another Python ran it.
 RUN_AS = """
 import runpy, sys
@@ -81,7 +90,7 @@ class StandIn:
             shutil.copytree(
                 REPOSITORY / "memkit" / name,
                 package / name,
-                ignore=shutil.ignore_patterns("requirements.lock"),
+                ignore=shutil.ignore_patterns("*.lock"),
             )
         for module in (REPOSITORY / "memkit").glob("*.py"):
             shutil.copy(module, package)
@@ -89,6 +98,7 @@ class StandIn:
         (package / "cli" / "__init__.py").write_text(COMMAND_LINE)
         self.python: Path | None = None
         self.depend_on(self.wheel("memkit_stand_in_dependency"))
+        self.lock.with_name("uv.lock").write_text(self.locked(self.wheel("uv", BUNDLED_UV)))
 
     @property
     def script(self) -> Path:
@@ -142,14 +152,19 @@ class StandIn:
         program.chmod(0o755)
         return program
 
-    def wheel(self, name: str) -> str:
-        """Return a requirement that needs no index: a wheel made here with a module and a script."""
+    def wheel(self, name: str, program: str = "") -> str:
+        """Return a requirement that needs no index: a wheel made here with a module and a script, or a program."""
         path = self.root / f"{name}-1-py3-none-any.whl"
         information = f"{name}-1.dist-info"
         with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr(f"{name}.py", "def main():\n    print('it runs')\n")
-            scripts = f"[console_scripts]\n{name} = {name}:main\n"
-            archive.writestr(f"{information}/entry_points.txt", scripts)
+            if program:
+                entry = zipfile.ZipInfo(f"{name}-1.data/scripts/{name}")
+                entry.external_attr = 0o100755 << 16
+                archive.writestr(entry, program)
+            else:
+                archive.writestr(f"{name}.py", "def main():\n    print('it runs')\n")
+                scripts = f"[console_scripts]\n{name} = {name}:main\n"
+                archive.writestr(f"{information}/entry_points.txt", scripts)
             archive.writestr(f"{information}/METADATA", f"Metadata-Version: 2.1\nName: {name}\n"
                              "Version: 1\n")
             archive.writestr(f"{information}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\n"

@@ -61,6 +61,25 @@ def test_variables_of_a_session_add_no_package(stand_in, tmp_path):
     assert not (stand_in.site / "memkit_foreign.py").exists()
 
 
+@only_in_ci
+def test_uv_comes_along_and_gets_the_index_that_pip_has(stand_in, tmp_path):
+    links = {"PIP_FIND_LINKS": f"{tmp_path} {stand_in.root}", "PIP_NO_INDEX": "1"}
+    done = stand_in.run("import", "memkit_stand_in_dependency", **links)
+    assert done.returncode == 0, done.stderr
+    (line,) = (one for one in log(stand_in).splitlines() if one.startswith("bundled uv: "))
+    given = json.loads(line.removeprefix("bundled uv: "))
+    assert given["UV_FIND_LINKS"] == f"{tmp_path},{stand_in.root}"
+    assert given["UV_NO_INDEX"] == "1"
+    assert not list(stand_in.site.glob("uv*"))
+
+
+@only_in_ci
+def test_pip_alone_is_used_where_uv_cannot_follow_its_settings(stand_in):
+    done = stand_in.run("import", "memkit_stand_in_dependency", PIP_CLIENT_CERT="/nowhere.pem")
+    assert done.returncode == 0, done.stderr
+    assert "bundled uv" not in log(stand_in)
+
+
 @pytest.mark.parametrize("without_index", [True, False])
 def test_index_variables(tmp_path, monkeypatch, without_index):
     index = ("PIP_INDEX_URL", "PIP_FIND_LINKS", "UV_INDEX", "UV_FIND_LINKS")
