@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -64,6 +65,8 @@ _PLAIN_FIELDS = tuple(
 """The fields of a chunk that rows carry on a server; on this machine they have `_FILTER_FIELDS` alone."""
 
 _OWNER = re.compile(r"[0-9a-f]{32}")
+
+_M_PERTURB = -6  # of glibc's malloc.h
 
 
 Metadata = dict[str, Any]
@@ -257,6 +260,20 @@ def owner_of(home: Home) -> str:
             "or move it away: memkit then adds new rows to the Chroma server and leaves the old ones there"
         )
     return found
+
+
+def overwrite_freed_memory() -> None:
+    """Make this process overwrite memory that it frees, from now on. Call it before reading any memory.
+
+    Chroma writes whole blocks of its graph, with what the unused part of them happened to hold: text of
+    other turns, even forgotten ones. macOS clears freed memory itself; glibc has an option for it.
+    """
+    if sys.platform == "linux":
+        import ctypes
+
+        library = ctypes.CDLL(None)
+        if hasattr(library, "mallopt"):
+            library.mallopt(_M_PERTURB, 0xFF)  # freed bytes become 0xFF, which is in no text
 
 
 def _chroma_settings() -> ChromaSettings:

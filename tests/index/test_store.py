@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import platform
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,9 @@ from memkit.paths import Home
 from memkit.settings import ChunkingSettings
 from tests.ci import only_in_ci
 from tests.memory import DAYS, FakeEmbedder, make_memory
+from tests.raw_bytes import files_holding
+
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 QUERIES = ["which port", "PolicyController", "secrets vault rotate", "nothing of the kind"]
 
@@ -67,6 +73,42 @@ def test_rows_come_back_as_they_went_in(home: Home) -> None:
     assert {name for one in found["metadatas"] for name in one} == known
     words = b"443 is taken"  # of an answer; long enough to be no accident in a vector
     assert not any(words in path.read_bytes() for path in Path(home.index).rglob("*") if path.is_file())
+
+
+FREED = """
+import sys, threading
+import numpy as np
+from memkit.index.chunk import Chunk
+from memkit.index.chunker import chunk_markdown
+from memkit.index.store import Row, Store, overwrite_freed_memory
+from memkit.paths import Home
+from memkit.settings import ChunkingSettings
+
+if sys.argv[2] == "overwritten":
+    overwrite_freed_memory()
+
+def read_and_free():
+    for size in (100, 600, 10_000, 100_000):
+        texts = [bytearray(b"zqhorseradishzq " * (size // 16)) for _ in range(100)]
+        keeps_the_block_in_the_heap = bytearray(600)
+
+threads = [threading.Thread(target=read_and_free) for _ in range(24)]  # Chroma's threads reuse their heaps
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+chunks = chunk_markdown("# A turn", "a.md", source_hash="0" * 64, options=ChunkingSettings())
+with Store(Home(sys.argv[1]), "", "memkit-test") as store:
+    store.put([Row(chunk.id("m"), chunk, np.full((1, 384), 384**-0.5, dtype=np.float32)) for chunk in chunks])
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has the option")
+@pytest.mark.parametrize("freed", ["kept", "overwritten"])
+def test_chroma_writes_no_text_from_freed_memory(tmp_path: Path, freed: str) -> None:
+    subprocess.run([sys.executable, "-c", FREED, str(tmp_path), freed], cwd=REPOSITORY, check=True)
+    found = files_holding(tmp_path, "zqhorseradishzq", lambda path: False)
+    assert (found == []) is (freed == "overwritten")
 
 
 def test_rows_of_many_windows_need_one_batch_at_a_time(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
