@@ -25,7 +25,6 @@ from memkit.index.catalog import collection_name, snapshots_of
 from memkit.index.merge import erase_dead
 from memkit.index.mirror import delete_collection, remove_strays, start_again
 from memkit.index.reader import ChunkReader, open_current
-from memkit.index.store import overwrite_freed_memory
 from memkit.ipc import spool, unindexed
 from memkit.journal.day_edits import Removal
 from memkit.journal.day_summaries import turns_of
@@ -56,7 +55,6 @@ def forget(
     locks of the index and of model calls, because a call in progress may return what is to be erased. Raise
     `MemkitError`, `OSError`.
     """
-    overwrite_freed_memory()
     tombstones = Tombstones(home)
     spool.recover(home)
     found = find_locations(home, project, selection)

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import os
 import re
-import sys
+import struct
+import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -66,7 +67,9 @@ _PLAIN_FIELDS = tuple(
 
 _OWNER = re.compile(r"[0-9a-f]{32}")
 
-_M_PERTURB = -6  # of glibc's malloc.h
+_HEADER = struct.Struct("<i16xQQ")
+_HEADER_VERSION = 1
+_CLOCK_NS = 2_000_000_000  # file systems may round times down by two seconds
 
 
 Metadata = dict[str, Any]
@@ -107,7 +110,8 @@ class Store:
         `uri` is empty for a directory under the memory home, or another path, or the
         `http(s)://host:port` of a Chroma server, or `cloud`.
         """
-        path = directory(home, uri, name)
+        path = self._directory = directory(home, uri, name)
+        self._opened = time.time_ns() - _CLOCK_NS
         self._owner = owner_of(home) if path is None else ""
         self._author = author
         self._prefix = f"{self._owner}:" if self._owner else ""
@@ -130,6 +134,11 @@ class Store:
 
     def __exit__(self, *exception: object) -> None:
         _call(self._client.close)  # type: ignore[attr-defined]  # Chroma's protocol lacks it
+        if self._directory is not None:
+            try:
+                _clear_unused(self._directory, self._opened)
+            except OSError as error:
+                raise IndexStoreError(f"cannot clear {self._directory}: {error.strerror}") from error
 
     @property
     def identity(self) -> str:
@@ -262,18 +271,27 @@ def owner_of(home: Home) -> str:
     return found
 
 
-def overwrite_freed_memory() -> None:
-    """Make this process overwrite memory that it frees, from now on. Call it before reading any memory.
+def _clear_unused(directory: Path, since: int) -> None:
+    """Overwrite what no vector uses in the files of graphs that were written after `since` (nanoseconds).
 
-    Chroma writes whole blocks of its graph, with what the unused part of them happened to hold: text of
-    other turns, even forgotten ones. macOS clears freed memory itself; glibc has an option for it.
+    Chroma writes the room that it reserves for more vectors, and lengths that it never sets, with what the
+    memory happened to hold: text of other turns, even forgotten ones. `header.bin` has the number of vectors,
+    and the bytes of one: `saveIndex` in https://github.com/chroma-core/hnswlib.
     """
-    if sys.platform == "linux":
-        import ctypes
-
-        library = ctypes.CDLL(None)
-        if hasattr(library, "mallopt"):
-            library.mallopt(_M_PERTURB, 0xFF)  # freed bytes become 0xFF, which is in no text
+    for header in directory.glob("*/header.bin"):
+        data = header.read_bytes()
+        if len(data) < _HEADER.size:  # damaged: Chroma will say so
+            continue
+        version, count, size = _HEADER.unpack_from(data)
+        if version != _HEADER_VERSION:
+            continue
+        for name, start in (("data_level0.bin", count * size), ("length.bin", 0)):
+            file = header.with_name(name)
+            status = file.stat()
+            if status.st_mtime_ns >= since and status.st_size > start:
+                with file.open("r+b") as opened:
+                    opened.seek(start)
+                    opened.write(bytes(status.st_size - start))
 
 
 def _chroma_settings() -> ChromaSettings:

@@ -23,7 +23,6 @@ from memkit.index.merge import due, merge
 from memkit.index.mirror import copy, delete_collection, start_again, waiting_chunks
 from memkit.index.reader import open_current
 from memkit.index.snapshot import Snapshot
-from memkit.index.store import overwrite_freed_memory
 from memkit.index.update import OtherLengthError, Progress, Target, Update, Vectors
 from memkit.ipc import unindexed
 from memkit.paths import Home
@@ -82,7 +81,6 @@ class Indexer:
         announce: Callable[[str], None] = logger.info,
     ) -> None:
         """`find_embedder` returns the embedder, or None and the reason. By default, load one when needed."""
-        overwrite_freed_memory()
         self.target = Target(project, home, settings, find_embedder or self._load_embedder)
         self.directory = self.target.directory
         self._embedder: Embedder | None = None

@@ -19,7 +19,6 @@ import msgspec
 import memkit
 from memkit.errors import ConfigError, MemkitError, NewerFileError, unwritable
 from memkit.files import PRIVATE_FILE, make_private_directory, write_durably
-from memkit.index.store import overwrite_freed_memory
 from memkit.ipc import address, launch
 from memkit.ipc.client import PING, ServiceUnavailable, request
 from memkit.paths import Home
@@ -67,7 +66,6 @@ def run(home: Home) -> bool:
                 return False  # it listens, so it is not about to exit
             if time.monotonic() > deadline:
                 return False
-    overwrite_freed_memory()
     service = _Service(home)
     try:
         # For whoever has to kill this process if it hangs.
