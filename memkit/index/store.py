@@ -135,10 +135,7 @@ class Store:
     def __exit__(self, *exception: object) -> None:
         _call(self._client.close)  # type: ignore[attr-defined]  # Chroma's protocol lacks it
         if self._directory is not None:
-            try:
-                _clear_unused(self._directory, self._opened)
-            except OSError as error:
-                raise IndexStoreError(f"cannot clear {self._directory}: {error.strerror}") from error
+            _call(_clear_unused, directory=self._directory, since=self._opened)
 
     @property
     def identity(self) -> str:

@@ -78,15 +78,13 @@ def test_rows_come_back_as_they_went_in(home: Home) -> None:
 FREED = """
 import sys, threading
 import numpy as np
-from memkit.index.chunk import Chunk
-from memkit.index.chunker import chunk_markdown
 from memkit.index import store as module
-from memkit.index.store import Row, Store
+from memkit.index.chunker import chunk_markdown
 from memkit.paths import Home
 from memkit.settings import ChunkingSettings
 
 if sys.argv[2] == "kept":
-    module._clear_unused = lambda *_: None
+    module._clear_unused = lambda **_: None
 
 def read_and_free():
     for size in (100, 600, 10_000, 100_000):
@@ -99,8 +97,9 @@ for thread in threads:
 for thread in threads:
     thread.join()
 chunks = chunk_markdown("# A turn", "a.md", source_hash="0" * 64, options=ChunkingSettings())
-with Store(Home(sys.argv[1]), "", "memkit-test") as store:
-    store.put([Row(chunk.id("m"), chunk, np.full((1, 384), 384**-0.5, dtype=np.float32)) for chunk in chunks])
+with module.Store(Home(sys.argv[1]), "", "memkit-test") as store:
+    vectors = np.full((1, 384), 384**-0.5, dtype=np.float32)
+    store.put([module.Row(chunk.id("m"), chunk, vectors) for chunk in chunks])
 """
 
 
