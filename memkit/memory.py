@@ -16,6 +16,7 @@ from __future__ import annotations
 import functools
 import logging
 import os
+import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -74,6 +75,9 @@ LOCK_SECONDS = 600.0
 
 TOPIC_RESULTS = 50
 """The results of a search whose topics count."""
+
+_COMPUTING = threading.Lock()
+"""Held while topics are computed."""
 
 
 class Memory:
@@ -330,8 +334,12 @@ class Memory:
         if found is None and not (compute or refresh):
             raise NotFoundError(f"{self.project.root} has no topics yet; `memkit topics` finds them")
         if found is None:
-            self._compute_topics(by_model=refresh)
-            found = read_topics(self.project, self.home, self.settings)
+            with _COMPUTING:
+                # Another thread may have computed them meanwhile.
+                found = None if refresh else read_topics(self.project, self.home, self.settings)
+                if found is None:
+                    self._compute_topics(by_model=refresh)
+                    found = read_topics(self.project, self.home, self.settings)
         if found is None:
             raise MemkitError(f"{self.project.root} has no memory to find topics in")
         return found

@@ -40,6 +40,13 @@ def encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
+def moment(seconds: float | None) -> str | None:
+    """Return a time in seconds since the epoch as in RFC 3339; None for none and 0."""
+    from datetime import datetime  # not for the hooks, which start often
+
+    return datetime.fromtimestamp(round(seconds)).astimezone().isoformat() if seconds else None
+
+
 def plural(count: int, one: str, many: str = "") -> str:
     """Return a count with its noun: `1 turn`, `1,200 turns`; `many` is for irregular nouns."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -114,16 +114,20 @@ class Context:
         return self.settings_of(self.project)
 
     def settings_of(self, project: Project) -> Settings:
-        """Return a project's settings; report once what its `.memkit.toml` may not set."""
+        """Return a project's settings; report once that its `.memkit.toml` sets what it may not.
+
+        Strangers may have written that file, and Claude reads this report: it quotes nothing of it.
+        """
         from memkit.cli.log_file import log_to_file
         from memkit.settings import load
+        from memkit.text import plural
 
         log_to_file(self.home)
         loaded = load.load(self.home, project)
-        for line in loaded.refused:
-            if line not in self._reported:
-                self.say(line)
-                self._reported.add(line)
+        if loaded.refused and project.root not in self._reported:
+            self._reported.add(project.root)
+            lines = plural(len(loaded.refused), "line")
+            self.say(f"{load.PROJECT_FILE}: {lines} ignored; `memkit config` says why")
         return loaded.settings
 
     def memory(self, *, for_agent: bool = False) -> InterfaceMemory:

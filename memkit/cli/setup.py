@@ -6,11 +6,13 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from textwrap import fill
 
 import click
 
 from memkit.cli.context import Context, command
 from memkit.cli.output import confirm, echo, format_size, plain
+from memkit.cli.screen import width
 from memkit.cli.status import agents_line, captured_agents
 from memkit.environment.extras import EXTRAS
 from memkit.errors import MemkitError, unwritable
@@ -119,7 +121,8 @@ def setup_command(
             state, said = "failed", one_line(str(error))
         found[name] = {"state": state, "said": said}
         if not context.as_json:
-            echo(f"{name:<10}{state:<9}{said}")
+            line = f"{name:<10}{state:<9}{said}"
+            echo(fill(line, width(), subsequent_indent=" " * 19, break_long_words=False, break_on_hyphens=False))
     if context.as_json:
         context.print_json({"steps": found})
     failed = ", ".join(name for name, one in found.items() if one["state"] == "failed")
@@ -297,7 +300,7 @@ def _import(context: Context, questions: _Questions) -> str:
     selection = select(context, everything=True)
     new = new_sessions(context, selection)
     if not new:
-        return "no sessions left to import"
+        return "no new sessions"
     size = f"{plural(len(new), 'session')}, {format_size(sum(source.size for source in new))}"
     for line in found_sessions(new):
         context.say(line)

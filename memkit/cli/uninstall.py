@@ -74,8 +74,9 @@ def uninstall_command(
             context.print_json({"removed": [], "would_remove": [str(path) for path in own.removed],
                                 "left": _left(own), "problems": []})  # fmt: skip
         return
-    confirm("Remove this?", yes)
-    question = f"Also remove the memory of {plural(len(projects), 'project')}? This cannot be undone."
+    confirm("Remove what is listed above? The Markdown of your projects stays." if not everything
+            else "Remove what is listed above, with all memories? This cannot be undone.", yes)  # fmt: skip
+    question = f"Remove the Markdown of {plural(len(projects), 'project')}, too? This cannot be undone."
     if projects and not (yes or keep_memory or everything) and user_agrees(question):
         everything = True
     stop_logging()

@@ -187,11 +187,6 @@ def _with_zone(time: str, day: str) -> str:
         return f"{time}-00:00"
 
 
-def moment(seconds: float | None) -> str | None:
-    """Return a time in seconds since the epoch as in RFC 3339; None for none and 0."""
-    return datetime.fromtimestamp(round(seconds)).astimezone().isoformat() if seconds else None
-
-
 Responses = dict[int | str, dict[str, Any]]
 """How the OpenAPI document describes the responses of a route, by status."""
 

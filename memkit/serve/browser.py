@@ -71,16 +71,17 @@ async def file(name: Annotated[str, Path(max_length=40)]) -> Response:
 async def redeem_token(body: Token, request: Request) -> Response:
     """Exchange the token of the link for a key, once. The key ends with the server."""
     state = request.app.state
+
+    def exchange(memory: Memory) -> PageKey:
+        # Last, so that the link still works after a failure.
+        project: ProjectName = {"name": memory.name, "root": memory.project.root}
+        return {"key": redeem(state.auth.links, body.token), "project": project}
+
     try:
         if not state.auth.links:
             raise LinkError("this server has no page; you can run `memkit serve --open`")
-        secret = redeem(state.auth.links, body.token)
+        response: Response = await state.threads.ask(exchange)
     except LinkError as error:
         state.rates.count_failure(request)
         raise HTTPException(403, str(error)) from error
-
-    def about(memory: Memory) -> PageKey:
-        return {"key": secret, "project": {"name": memory.name, "root": memory.project.root}}
-
-    response: Response = await state.threads.ask(about)
     return response

@@ -13,9 +13,10 @@ from fastapi import APIRouter, Query, Response
 from memkit.browse.file_history import FileEvent, most_telling
 from memkit.errors import NotFoundError
 from memkit.interface import InterfaceMemory as Memory
-from memkit.serve.answers import documented, moment, returns
+from memkit.serve.answers import documented, returns
 from memkit.serve.auth import Reading, Writing
 from memkit.serve.shapes import Id, Limit, Text
+from memkit.text import moment
 from memkit.topics.file_map import FileMap
 from memkit.topics.files import TopicRelation
 from memkit.topics.topic_list import Topic, TopicView

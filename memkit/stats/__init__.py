@@ -26,7 +26,7 @@ from memkit.projects.project import Project
 from memkit.search.usage import RecallUsage, usage
 from memkit.settings import LOCAL_PROVIDERS, is_server
 from memkit.settings.load import Settings
-from memkit.text import midnight
+from memkit.text import midnight, moment
 from memkit.timeline.summary import Numbers
 from memkit.timeline.tree import Timeline, open_timeline
 
@@ -97,7 +97,7 @@ class Cost(TypedDict):
 class MemoryOverview(TypedDict):
     """Sizes, the last turn, costs, and health.
 
-    `captured` is when a hook last ran in the project, in seconds since the epoch. `sends` are the providers
+    `captured` is when a hook last ran in the project. `sends` are the providers
     of vectors and the servers of the index that the settings name: what they get is not in the costs.
     `waiting` counts the events that are not captured yet, `failed` those that could not be.
     """
@@ -111,7 +111,7 @@ class MemoryOverview(TypedDict):
     bytes: Sizes
     index: IndexState
     last_turn: LastTurn | None
-    captured: float | None
+    captured: str | None
     sends: list[str]
     waiting: int
     failed: int
@@ -153,7 +153,7 @@ def overview(
         },
         "index": {"in_step": index["in_step"], "missing": index["missing"], "model": index["model"]},
         "last_turn": _last_turn(timeline),
-        "captured": last_events(home).get(timeline.project.root),
+        "captured": moment(last_events(home).get(timeline.project.root)),
         "sends": list(_sends(settings)),
         "waiting": len(spool.waiting(home)),
         "failed": len(spool.failed(home)),

@@ -3,7 +3,7 @@ import "./health.css";
 import type { ComponentChildren } from "preact";
 import { useCallback, useState } from "preact/hooks";
 import { asApiError, send, useAnswer } from "./api";
-import { dayAfter, isoDay, longDay, minute, plural, shortDay, today } from "./format";
+import { dayAfter, longDay, minute, plural, shortDay, today } from "./format";
 import { useChanges } from "./live";
 import { InlineMarkdown } from "./markdown";
 import { Failure, Loading, Mark, Title } from "./parts";
@@ -37,7 +37,7 @@ interface Overview {
   bytes: { memory: number; archive: number; index: number };
   index: { in_step: boolean; missing: number; model: string };
   last_turn: { id: string; session: string; time: string; title: string } | null;
-  captured: number | null;
+  captured: string | null;
   sends: string[];
   waiting: number;
   failed: number;
@@ -110,12 +110,6 @@ function Summarize({ reload }: { reload: () => void }) {
   );
 }
 
-/** "Today at 14:02", of seconds since the epoch. */
-function moment(seconds: number): string {
-  const date = new Date(1000 * seconds);
-  return `${longDay(isoDay(date))} at ${String(date.getHours()).padStart(2, "0")}:${String(date.getMinutes()).padStart(2, "0")}`;
-}
-
 function Findings({ data, reload }: { data: Overview; reload: () => void }) {
   const counted = (level: string) => data.health.filter((one) => one.level === level).length;
   const [errors, warnings] = [counted("error"), counted("warning")];
@@ -132,7 +126,7 @@ function Findings({ data, reload }: { data: Overview; reload: () => void }) {
         )}
       </h2>
       {data.off && <p class="health-line">memkit is off for this project: nothing new is remembered.</p>}
-      <p class="health-line">{data.captured === null ? "No session of Claude Code has reported to memkit here so far." : `Last heard from a session: ${moment(data.captured)}.`}</p>
+      <p class="health-line">{data.captured === null ? "No session of Claude Code has reported to memkit here so far." : `Last heard from a session: ${longDay(data.captured)} at ${minute(data.captured)}.`}</p>
       {data.last_turn && (
         <p class="health-line">
           Last turn remembered on {shortDay(data.last_turn.time)} at <span class="num">{minute(data.last_turn.time)}</span>:{" "}

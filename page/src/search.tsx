@@ -132,6 +132,7 @@ function General({ answer, projects }: { answer: Answer; projects: ListedProject
   const { kind, sessions = [], lines = [], topics = [] } = generalOf(answer) as Overview;
   const { since = "", until = "" } = answer.period ?? {};
   const isOne = since === until;
+  const heading = kind === "open" && !lines.length ? "No session ended with an open question. The last sessions:" : ABOUT[kind];
   const inOf = (project: string) => (scope() === ALL ? { in: scopeOf(projects, project) } : {});
   const rows = [
     ...topics.map((one) => ({ time: one.last, title: one.label, outcome: "", address: href("topics", one.id, inOf(one.project)) })),
@@ -140,7 +141,7 @@ function General({ answer, projects }: { answer: Answer; projects: ListedProject
   ];
   return (
     <section class="day">
-      <h2 class="day-head">{ABOUT[kind] ?? [since, isOne ? "" : until].filter(Boolean).map(isOne ? longDay : shortDay).join(" – ")}</h2>
+      <h2 class="day-head">{heading ?? [since, isOne ? "" : until].filter(Boolean).map(isOne ? longDay : shortDay).join(" – ")}</h2>
       <ul class="rows">
         {rows.map((row) => (
           <li key={row.address + row.title}>

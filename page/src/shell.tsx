@@ -133,14 +133,21 @@ function useViewOpened(route: Route, view: View | undefined, project: Project): 
     const from = before.current;
     before.current = location.hash;
     if (!from || document.activeElement?.id === "search") return;
-    const row = isReturn() ? document.querySelector<HTMLElement>(`main a[data-row][href="${CSS.escape(from)}"]`) : null;
-    if (row) {
-      row.focus({ preventScroll: true });
-      row.scrollIntoView({ block: "center" });
-      return;
-    }
+    const focusRow = () => {
+      const row = document.querySelector<HTMLElement>(`main a[data-row][href="${CSS.escape(from)}"]`);
+      row?.focus({ preventScroll: true });
+      row?.scrollIntoView({ block: "center" });
+      return row !== null;
+    };
+    if (isReturn() && focusRow()) return;
     scrollTo(0, 0);
-    document.querySelector<HTMLElement>("main h1")?.focus({ preventScroll: true });
+    const heading = document.querySelector<HTMLElement>("main h1");
+    heading?.focus({ preventScroll: true });
+    if (!isReturn()) return;
+    // The rows may still be loading. Somebody who goes on meanwhile is left alone.
+    const watcher = new MutationObserver(() => (document.activeElement !== heading || focusRow()) && watcher.disconnect());
+    watcher.observe(document.querySelector("main") as Node, { childList: true, subtree: true });
+    return () => watcher.disconnect();
   }, [route.view, route.id, scope()]);
 }
 

@@ -191,7 +191,7 @@ class TestSetup:
         before = asked.read_text()
         again = run(fresh, "setup", "--yes").output
         assert "plugin    ok       memkit@memkit is already installed" in again
-        assert "no sessions left to import" in again
+        assert "no new sessions" in again
         assert asked.read_text() == before + "--version\nplugin list --json\n"
 
     def test_nothing_changes_without_consent(self, run: Run, fresh: Memory, claude: Path, asked: Path) -> None:

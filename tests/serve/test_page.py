@@ -16,6 +16,7 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
+from memkit.errors import MemkitError
 from memkit.serve import link as module
 from memkit.serve.app import make_app
 from memkit.serve.keys import Keys
@@ -60,6 +61,22 @@ def test_the_token_becomes_a_key_that_may_write(page: TestClient, link: Link, me
             data = path.read_bytes()
             assert taken.json()["key"].encode() not in data
             assert link.token.encode() not in data
+
+
+def test_a_link_works_after_a_failure(keys: Keys, link: Link, memory: Memory) -> None:
+    def fail_once() -> Memory:
+        if not failures:
+            failures.append("busy")
+            raise MemkitError("the memory is busy")
+        return memory
+
+    failures: list[str] = []
+    app = make_app(lambda: front_door(fail_once()), keys, LOOPBACK, 600, [link])
+    with TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False) as client:
+        wait_until(lambda: client.get("/health").json()["status"] == "SERVING", "the memory is open")
+        failures.clear()
+        assert client.post("/page/key", json={"token": link.token}).status_code == 422
+        take_key(client, link)
 
 
 def test_the_page_erases_what_its_dry_run_listed_and_once(page: TestClient, link: Link, memory: Memory) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
+from memkit.topics import compute
 from memkit.topics.compute import refresh
 from memkit.topics.files import derived_path
 from tests.memory import Memory
@@ -53,6 +55,20 @@ def test_files_and_the_history_of_one(admin: TestClient) -> None:
     history = admin.get("/files/history", params={"file": "src/app.py"}).json()
     assert history == {"file": "src/app.py", "names": ["src/app.py"], "git": False, "events": [], "all": 0}
     assert admin.get("/files/history").status_code == admin.get("/files?limit=0").status_code == 422
+
+
+def test_two_requests_compute_topics_once(
+    connect: Client, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+    monkeypatch.setattr(compute, "refresh", lambda *given: made.append(refresh(*given)))
+    derived_path(memory.project, memory.home, memory.settings).unlink()
+    writer = connect("write")
+    with ThreadPoolExecutor(2) as threads:
+        counts = list(threads.map(lambda _: writer.post("/topics").json()["all"], range(2)))
+    assert (counts, len(made)) == ([3, 3], 1)
+
+
 def test_a_request_may_compute_topics_for_the_first_time(connect: Client, memory: Memory) -> None:
     derived_path(memory.project, memory.home, memory.settings).unlink()
     reader, writer = connect("read"), connect("write")

@@ -25,7 +25,7 @@ def test_setup_installs_the_plugin_and_imports(api: MessagesApi, user: MemkitUse
 
     again = json.loads(user.run("setup", "--yes", "--json"))["steps"]
     assert "already installed" in again["plugin"]["said"]
-    assert "no sessions left to import" in again["import"]["said"]
+    assert "no new sessions" in again["import"]["said"]
 
     user.run("config", "set", "recall.session_start", "entries")
     user.home.run_prompt("Do you remember?")
