@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from textwrap import fill
+from textwrap import wrap
 
 import click
 
@@ -121,8 +121,8 @@ def setup_command(
             state, said = "failed", one_line(str(error))
         found[name] = {"state": state, "said": said}
         if not context.as_json:
-            line = f"{name:<10}{state:<9}{said}"
-            echo(fill(line, width(), subsequent_indent=" " * 19, break_long_words=False, break_on_hyphens=False))
+            text = wrap(said, width() - 20, break_long_words=False, break_on_hyphens=False)
+            echo(f"{name:<10}{state:<9}" + f"\n{'':<19}".join(text))
     if context.as_json:
         context.print_json({"steps": found})
     failed = ", ".join(name for name, one in found.items() if one["state"] == "failed")

@@ -75,6 +75,8 @@ _HOLDS = wording_pattern("holds", r"\b", r"\b")
 _REFUSED = wording_pattern("refused")
 """The start of a prompt that rejects the previous answer."""
 
+_THANKS = wording_pattern("thanks", r"(?:\w+[,.! ]+){0,3}?", r"\b")
+
 _SHORT = re.compile(r"(?:no|not|yes|ja|nein|non|oui|sí)\b|.*\d", re.IGNORECASE)
 """A short answer that the next sentence explains."""
 
@@ -147,6 +149,8 @@ def is_main(commit: str) -> bool:
 
 def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
     """Return what came of `turns`, which follow each other. `about` is the title of their session."""
+    while len(turns) > 1 and is_thanks(turns[-1]):
+        turns = turns[:-1]
     if len(turns) == 1 and turns[0].outcome == "Interrupted":
         return "interrupted"
     calls = [read_call(line) for turn in turns for line in turn.tools]
@@ -167,6 +171,11 @@ def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
         more = f", and {len(changed) - MOST_FILES} more" if len(changed) > MOST_FILES else ""
         return f"{EDITED}{', '.join(changed[:MOST_FILES])}{more}"
     return _plain_end(turns[-1]) if turns else ""
+
+
+def is_thanks(turn: TurnParts) -> bool:
+    """Return whether a turn only thanks for the work before it."""
+    return not turn.tools and _THANKS.match(turn.prompt) is not None and not subject_words(turn.prompt)
 
 
 def _main_findings(turns: Sequence[TurnParts], edits: Sequence[list[str]], title: set[str]) -> str:

@@ -20,7 +20,7 @@ from memkit.bullets import (
 )
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.markup import one_line
-from memkit.journal.outcomes import is_main, outcome, shared_subject
+from memkit.journal.outcomes import is_main, is_thanks, outcome, shared_subject
 from memkit.journal.sentences import last_question
 from memkit.journal.turn_parts import TurnParts, read_parts
 from memkit.privacy.redact import redact
@@ -106,6 +106,9 @@ def _outcome(
     title = heading_title(heading)
     names = {turn.pairs["turn"] for turn in turns}
     covered = {heading.pairs.get("summary"), heading.pairs.get("extract")} - {None}
+    while len(turns) > 1 and last not in covered and is_thanks(parts[-1]):
+        turns, parts = turns[:-1], parts[:-1]
+        last = turns[-1].pairs["turn"]
     if turns and last not in covered and covered <= names:
         return turn_outcome(content.text(turns[-1]))
     below = list(read_bullets(content.lines[heading.start + 1 : heading.end]))

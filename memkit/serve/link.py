@@ -62,8 +62,8 @@ class Link:
             if self._used:
                 self._key = None
                 raise LinkError(
-                    "this link was opened twice, so it may be in wrong hands, and the page is locked; end the "
-                    "server, and run `memkit serve --open` again"
+                    "this link was opened twice, so it may be in wrong hands, and the page is locked; end "
+                    "the server, and run `memkit serve --open` again"
                 )
             if self._clock() > self._ends:
                 raise LinkError("this link is too old; you can run `memkit serve --open` again")

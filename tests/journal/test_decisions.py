@@ -37,6 +37,7 @@ def test_what_was_chosen(before: str, prompt: str, line: str) -> None:
     ("before", "prompt"),
     [
         (LIST, "which of them is the fastest?"),
+        ("The IDs are random.", "Make it monotonic please, as we said"),
         (LIST, "let me think about it, I'll decide tomorrow"),
         ("I suggest to split the module. Shall I?", "the login page is broken on Safari, look at that"),
         ("Shall I run the tests?", "yes"),

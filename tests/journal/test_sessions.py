@@ -79,6 +79,7 @@ def test_the_outcome_of_several_turns_is_what_holds() -> None:
     found = _turn("no, that's not it", "All tests pass. Removed the second eviction of the cache.", edit)
     push = _turn("push it", "The push was rejected.", "Bash `git push` → failed: rejected")
     commits = "Bash `git commit -m x` → [main 77c1e09] Evict once", "Bash `git merge a` → [main 77c1e10] Merge branch 'a'"
+    assert outcome([guess, _turn("ok, thanks!", "You're welcome! Anything else?")]) == outcome([guess])
     assert outcome([guess]) == "The cache key was cut at 80 characters."
     assert outcome([guess, found, push]) == "Removed the second eviction of the cache."
     assert outcome([guess, found, _turn("commit it", "Committed.", *commits)]) == "Committed: Evict once"
