@@ -43,6 +43,7 @@ SECTION_FORMAT = 2
 """The format in which `memkit.journal.digest` renders turns; part of their fingerprints."""
 
 _TITLE = re.compile(r"^#{2,3}\s+(?:\d\d:\d\d\s+)?")
+_FENCE = re.compile(r"`{3,}|~{3,}")
 _TIME = re.compile(r"^#{2,3} ((?:[01][0-9]|2[0-3]):[0-5][0-9]) ")
 
 
@@ -213,11 +214,25 @@ class DayFile:
         """Insert `text` before a section, or at the end."""
         position = section.start if section else len(self.lines)
         block = text.split("\n")
+        if text.startswith("### "):  # a turn does not go below a heading of the user's
+            position = self._own_heading(position)
         if position and self.lines[position - 1].strip():
             block.insert(0, "")
         if section:
             block.append("")
         self.put(position, position, block)
+
+    def _own_heading(self, end: int) -> int:
+        """Return where a user's heading of level 1 or 2 begins in the section before `end`, else `end`."""
+        start = next((one.start for one in reversed(self.sections) if one.start < end), end)
+        fence = ""
+        for number in range(start + 1, end):
+            line = self.lines[number]
+            if marks := _FENCE.match(line):
+                fence = "" if fence == marks[0] else fence or marks[0]
+            elif not fence and line.startswith(("# ", "## ")):
+                return number
+        return end
 
     def text(self, section: Section) -> str:
         """Return the text of a section, including its heading."""

@@ -177,3 +177,16 @@ def test_processes_that_write_one_day_at_once(project: Project) -> None:
     found = re.findall(r"<!-- turn:(\w{8}) ", day(project).read_text())
     assert len(found) == len(set(found)) == 12 * WRITERS
     assert len([line for line in headings(project) if line.startswith("## ")]) == WRITERS
+
+
+def test_a_turn_goes_above_a_heading_of_the_user(project: Project) -> None:
+    """Not into a fence, though."""
+    journal = Journal(project)
+    journal.write([digest(turn("First?", "```\n## in a fence\n```"))])
+    path = day(project)
+    path.write_text(f"{path.read_text()}\n## Ideas\n\nBuy milk.\n")
+    journal.write([digest(turn("Second?", "Two.", id="8ad3df80"))])
+    text = path.read_text()
+    places = [text.index(part) for part in ("## in a fence", "Second? <", "**Answered** Two.", "## Ideas")]
+    assert places == sorted(places)
+    assert text.endswith("\n\n## Ideas\n\nBuy milk.\n")
