@@ -218,7 +218,7 @@ class DayFile:
             position = self._own_heading(position)
         if position and self.lines[position - 1].strip():
             block.insert(0, "")
-        if section:
+        if position < len(self.lines):
             block.append("")
         self.put(position, position, block)
 
