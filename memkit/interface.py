@@ -94,9 +94,11 @@ class InterfaceMemory(Memory):
     def find_sessions(self, *words: str, all_projects: bool = False) -> list[FoundSession]:
         """Return the sessions on a subject, best first, or the one with an ID."""
         from memkit.browse.resume import MOST_RESULTS, named_session, sessions_of
+        from memkit.journal.journal import Journal
 
-        if named := named_session(self.journal, words):
-            return [named]
+        for project in self._projects(all_projects):
+            if named := named_session(Journal(project, home=self.home), words):
+                return [named]
         answer = self.search(" ".join(words), MOST_RESULTS, all_projects=all_projects, excerpts=True)
         return sessions_of(answer)
 

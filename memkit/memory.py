@@ -252,15 +252,18 @@ class Memory:
         return past_sessions(timelines, SessionFilters(since, branch, file, agent=agent))
 
     def _timelines(self, all_projects: bool) -> list[Timeline]:
-        from memkit.capture.project_list import projects_with_memory
         from memkit.timeline.tree import open_timeline
 
+        return [open_timeline(one, self.home, self.announce) for one in self._projects(all_projects)]
+
+    def _projects(self, all_projects: bool) -> list[Project]:
+        from memkit.capture.project_list import projects_with_memory
+
         if not all_projects:
-            return [self._timeline]
+            return [self.project]
         if not self.other_projects:
             raise OtherProjectsError("this memory may not read other projects")
-        projects = projects_with_memory(self.home, [self.project])
-        return [open_timeline(one, self.home, self.announce) for one in projects]
+        return projects_with_memory(self.home, [self.project])
 
     def session(self, name: str, *, limit: int = 50, offset: int | None = None) -> SessionView:
         """Return a session with its summaries and turns, their parts, files, and marks.

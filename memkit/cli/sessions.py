@@ -49,7 +49,8 @@ def resume_command(context: Context, words: tuple[str, ...], go: bool, all_proje
     memory = context.memory()
     found = memory.find_sessions(*words, all_projects=all_projects)[:MOST_SHOWN]
     if not found:
-        raise NotFoundError("no session matches; `memkit sessions` lists them")
+        elsewhere = "" if all_projects or not context.may_leave_project else ", --all-projects those of others"
+        raise NotFoundError(f"no session matches; `memkit sessions` lists them{elsewhere}")
     way, problem = None, ""
     try:
         way = memory.resumable(found[0])
