@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -14,10 +15,12 @@ from pathlib import Path
 from textwrap import fill, indent, wrap
 from typing import Any
 
+from memkit import anchors
 from memkit.cli.context import Context, command
 from memkit.cli.importing import found_sessions, new_sessions, select
 from memkit.cli.output import echo, short_path
 from memkit.cli.screen import width
+from memkit.cli.search import show_short
 from memkit.errors import MemkitError
 from memkit.files import make_private_directory
 from memkit.paths import Home
@@ -25,6 +28,7 @@ from memkit.projects.project import Project
 from memkit.text import one_line
 
 QUESTION = "which port does the staging gateway listen on, and why?"
+_LINK = re.compile(r"\]\(#[^)]*\)")
 BUNDLED_ROOT = "/home/you/shop"
 
 
@@ -108,15 +112,16 @@ def _run(context: Context, directory: Path) -> dict[str, Any]:
         selection = ImportSelection(home, find_sources([transcript]), project, into=project)
         Importer(selection, settings).run(lambda done: None)
         memory.index()
-    show(memory.journal.day(memory.days[0]).render(), most=14)
+    page = memory.journal.day(memory.days[0]).render()
+    show("\n".join(_LINK.sub("]", anchors.strip(line)) for line in page.splitlines()), most=14)
 
     title(f'3. You ask later: memkit search "{QUESTION}"')
     with context.progress("searching", is_counted=False):
-        answer = memory.search(QUESTION, k=2)
+        answer = memory.search(QUESTION, k=2, excerpts=True)
     if not answer.results:
         raise MemkitError("the demo found nothing in its own memory; please report this")
-    for result in answer.results:
-        show(f"{result.id}  {result.chunk.breadcrumb}  (score {result.score:.2f})")
+    if not context.as_json:
+        show_short(answer, project.root)
     show(answer.degraded)
 
     title(f"4. You open the whole section: memkit expand {answer.results[0].id}")
