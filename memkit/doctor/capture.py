@@ -13,7 +13,7 @@ from pathlib import Path
 import memkit
 from memkit import anchors, environment
 from memkit.agents.claude_code.files import TranscriptFile, session_transcripts
-from memkit.agents.claude_code.installation import kept_days
+from memkit.agents.claude_code.installation import installed_names, kept_days
 from memkit.agents.claude_code.transcript import Transcript
 from memkit.agents.turns import read_turns
 from memkit.archive.archive import Archive
@@ -143,6 +143,8 @@ def check_hooks(subject: Subject) -> Iterator[Finding]:
         if one.session not in known and one.changed > since
     ]
     if not missed:
+        if not (last_events(subject.home) or installed_names()):
+            yield make_finding("plugin-missing")
         return
     root, count = subject.project.root, plural(len(missed), "session")
     last = last_events(subject.home).get(root)

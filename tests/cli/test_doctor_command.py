@@ -24,6 +24,16 @@ def home(tmp_path: Path) -> Home:
     return home
 
 
+@pytest.fixture(autouse=True)
+def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file in which Claude Code lists memkit."""
+    listed = tmp_path / "claude" / "plugins" / "installed_plugins.json"
+    listed.parent.mkdir(parents=True)
+    listed.write_text('{"plugins": {"memkit@memkit": []}}')
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    return listed
+
+
 def test_findings_with_meaning_and_fix(run: Run, fresh: Memory) -> None:
     Path(fresh.home.root).chmod(0o755)
     found = run(fresh, "doctor")
@@ -39,6 +49,13 @@ def test_findings_with_meaning_and_fix(run: Run, fresh: Memory) -> None:
     assert agents == "agents: claude-code captured; codex, copilot, cursor, gemini, opencode not"
     assert summaries.startswith("summaries: off, because ")
     assert said == "No problems found."
+
+
+def test_a_missing_plugin_is_named(run: Run, fresh: Memory, plugin: Path) -> None:
+    run(fresh, "doctor", "--fix")
+    plugin.unlink()
+    found = run(fresh, "doctor").output
+    assert "note: memkit's plugin is not in Claude Code" in found and "`memkit setup`" in found
 
 
 def test_an_error_that_remains(run: Run, fresh: Memory) -> None:
