@@ -18,7 +18,7 @@ from memkit.processes import find_program
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="A word to find the note by; repeatable.")
 @click.option("--user", is_flag=True, help="Add it to your own memory, which every project searches.")
 def remember_command(context: Context, text: str, tags: tuple[str, ...], user: bool) -> None:
-    """Add a note to today's memory. The next search finds it.
+    """Add a note to today's memory. Searches find it within seconds.
 
     With `-` as TEXT, the note is read from standard input. Secrets are redacted.
 

@@ -28,7 +28,9 @@ def remembered(path: Path) -> list[Turn]:
 
 def test_a_turn_is_a_prompt_and_all_that_followed(tmp_path: Path) -> None:
     lines = Lines().prompt("Which port?", "p1").answer("Let me look.")
-    lines.call("Read", "t1", file_path="/home/shop/gateway.yaml").result("t1", "port: 443")
+    lines.call("Read", "t1", file_path="/home/shop/gateway.yaml")
+    notice = "[This command modified 1 file you've previously read: a.py. Call Read before editing.]"
+    lines.result("t1", f"port: 443\n\n{notice}")
     lines.call("Edit", "t2", file_path="/home/shop/gateway.yaml", old_string="a", new_string="b")
     lines.result("t2", "String not found", is_error=True).answer("7443,").answer("because 443 is taken.")
     path = lines.prompt("Thanks", "p2").answer("Welcome.").write(tmp_path)
