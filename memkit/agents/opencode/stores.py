@@ -1,4 +1,4 @@
-"""Where OpenCode keeps a session: in its database, in files of versions before 1.2, or in an export.
+"""Where OpenCode keeps a session: in its database, or in an export.
 
 A session in a database has a path of its own, below that of the database: `opencode.db/ses_…`.
 """
@@ -18,7 +18,7 @@ from typing import NamedTuple
 from memkit.agents.database import Budget, query, stamp_of
 from memkit.agents.fields import Fields, fields, objects, parsed
 from memkit.errors import TranscriptError
-from memkit.files import MOST_BYTES, inside, read_regular
+from memkit.files import MOST_BYTES, read_regular
 
 SESSION_ID = re.compile(r"ses_[0-9A-Za-z]{10,60}")
 MOST_ROWS = 200_000
@@ -59,17 +59,15 @@ class Stored(NamedTuple):
 def stored_at(path: Path) -> Stored:
     """Return the session at `path`. Raise `TranscriptError`."""
     try:
-        return _stored_at(path, _state_of(path))
+        return _stored_at(path, stamp_of(str(path.parent if path.parent.suffix == ".db" else path)))
     except (OSError, MemoryError) as error:
         reason = getattr(error, "strerror", "it needs too much memory")
         raise TranscriptError(f"cannot read the session {path}: {reason}") from error
 
 
 @functools.lru_cache(2)  # the archive reads a session again for each turn, and those of its sub-agents
-def _stored_at(path: Path, state: tuple[object, ...]) -> Stored:
-    read = _from_files if _is_session_file(path) else _from_export
-    read = _from_database if path.parent.suffix == ".db" else read
-    info, messages, load = read(path)
+def _stored_at(path: Path, stamp: tuple[int, int]) -> Stored:
+    info, messages, load = (_from_database if path.parent.suffix == ".db" else _from_export)(path)
     *starts, rows = accumulate((1 + count for _, count in messages), initial=0)
     keys, undone = [key for key, _ in messages], fields(info.get("revert")).get("messageID")
     kept = keys.index(undone) if undone is not None and undone in keys else len(keys)
@@ -82,28 +80,6 @@ def _from_export(path: Path) -> _Read:
     messages = [(fields(one.get("info")), objects(one.get("parts"))) for one in given]
     names = [(info.get("id"), len(parts)) for info, parts in messages]
     return fields(value.get("info")), names, messages.__getitem__
-
-
-def _from_files(path: Path) -> _Read:
-    root = str(path.parents[2])
-    messages = _files_in(root, "message", path.stem)
-    files = [[one, *_files_in(root, "part", Path(one).stem)] for one in messages]
-
-    def load(place: int) -> tuple[Fields, list[Fields]]:
-        left, values = MOST_BYTES, []
-        for file in files[place]:
-            try:
-                data = read_regular(file)
-            except OSError as error:
-                raise TranscriptError(f"cannot read {file}: {error.strerror}") from error
-            left -= len(data)
-            if left < 0:
-                raise TranscriptError(f"the message {file} is larger than {MOST_BYTES:,} bytes")
-            values.append({**parsed(data), "id": Path(file).stem})
-        return values[0], values[1:]
-
-    info = parsed(read_regular(inside(str(path), root)))
-    return info, [(Path(one).stem, len(parts)) for one, *parts in files], load
 
 
 def _from_database(path: Path) -> _Read:
@@ -123,57 +99,29 @@ def _from_database(path: Path) -> _Read:
 
 
 def stores() -> list[str]:
-    """Return the databases on this machine, and the files of sessions before version 1.2."""
+    """Return the databases on this machine."""
     data = os.path.expanduser(os.environ.get("XDG_DATA_HOME") or "~/.local/share")
-    patterns = ("opencode*.db", "storage/session/*/ses_*.json")
-    return [path for one in patterns for path in glob(os.path.join(escape(data), "opencode", one))]
+    return glob(os.path.join(escape(data), "opencode", "opencode*.db"))
 
 
 def sessions_in(path: Path, since: float) -> list[Path]:
     """Return the paths of the sessions in a file: none of a database that did not change since a time.
 
-    A session of a sub-agent is not one of its own, and a file whose session a database has is a copy.
+    A session of a sub-agent is not one of its own.
     """
-    if path.suffix == ".db":
-        return [path / name for name in _names_in(str(path), since, stamp_of(str(path)))]
-    databases = glob(f"{escape(str(path.parents[3]))}/opencode*.db") if _is_session_file(path) else []
-    is_copy = any(path.stem in _names_in(one, 0.0, stamp_of(one)) for one in databases)
-    return [] if is_copy else [path]
-
-
-@functools.lru_cache(4)  # for each of many files
-def _names_in(database: str, since: float, stamp: tuple[int, int]) -> list[str]:
+    if path.suffix != ".db":
+        return [path]
     try:
-        found = query(Path(database), _SESSIONS, int(since * 1000), MOST_ROWS)
+        found = query(path, _SESSIONS, int(since * 1000), MOST_ROWS)
     except TranscriptError as error:
         logging.getLogger(__name__).warning("%s", error)
         return []
-    return [row["id"] for row in found if SESSION_ID.fullmatch(str(row["id"]))]
+    return [path / str(row["id"]) for row in found if SESSION_ID.fullmatch(str(row["id"]))]
 
 
 def is_session(path: Path, head: bytes) -> bool:
-    """Return whether `path` is of a database, of a session in one, of a session's file, or of an export."""
-    if path.parent.suffix == ".db" or _is_session_file(path):
+    """Return whether `path` is of a database, of a session in one, or of an export."""
+    if path.parent.suffix == ".db":
         return SESSION_ID.fullmatch(path.stem) is not None
     is_database = path.suffix == ".db" and path.name.startswith("opencode") and head[:6] == b"SQLite"
     return is_database or _EXPORT.match(head) is not None
-
-
-def _is_session_file(path: Path) -> bool:
-    return path.parent.parent.parts[-2:] == ("storage", "session")
-
-
-def _files_in(root: str, *names: str) -> list[str]:
-    folder = inside(os.path.join(root, *names), root)
-    found = sorted(os.listdir(folder))[:MOST_ROWS] if os.path.isdir(folder) else []
-    return [os.path.join(folder, name) for name in found if name.endswith(".json")]
-
-
-def _state_of(path: Path) -> tuple[object, ...]:
-    """Return what changes when a session does, without a look at each of its files."""
-    files = [str(path.parent if path.parent.suffix == ".db" else path)]
-    if _is_session_file(path):  # only its last message is still being written
-        root = str(path.parents[2])
-        *_, last = "", *_files_in(root, "message", path.stem)
-        files += [last, *_files_in(root, "part", Path(last).stem)] if last else []
-    return tuple((file, stamp_of(file)) for file in files)

@@ -107,27 +107,8 @@ def write_database(folder: Path, messages: list[Message], **more: Any) -> Path:
     return path / ID
 
 
-def write_files(folder: Path, messages: list[Message], **more: Any) -> Path:
-    storage = folder / "storage"
-
-    def put(value: object, *names: str) -> Path:
-        path = storage.joinpath(*names)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(value), encoding="utf-8")
-        return path
-
-    put(INFO | {"id": CHILD, "parentID": ID}, "session", "p", f"{CHILD}.json")
-    for name, found in ((ID, messages), (CHILD, OF_AGENT)):
-        for one in found:
-            key = one["info"]["id"]
-            put(one["info"], "message", name, f"{key}.json")
-            for number, part in enumerate(one["parts"]):
-                put(part, "part", key, f"prt_{number:04}.json")
-    return put(INFO | more, "session", "p", f"{ID}.json")
-
-
 Writer = Callable[..., Path]
-STORES = pytest.mark.parametrize("write", [write_export, write_database, write_files])
+STORES = pytest.mark.parametrize("write", [write_export, write_database])
 
 
 @STORES
@@ -149,9 +130,8 @@ def test_turns_have_prompts_answers_and_calls(write: Writer, tmp_path: Path) -> 
     assert [one.role for one in messages] == ["user", "assistant", "assistant", "tool", "user"]
 
 
-@pytest.mark.parametrize("write", [write_database, write_files])
-def test_a_sub_agent_has_no_turns_but_its_calls_are_the_session_s(write: Writer, tmp_path: Path) -> None:
-    path = write(tmp_path, MESSAGES)
+def test_a_sub_agent_has_no_turns_but_its_calls_are_the_session_s(tmp_path: Path) -> None:
+    path = write_database(tmp_path, MESSAGES)
     found = [(one.name, one.by_agent) for one in turns_of(path)[1].tools]
     assert found == [("task", False), ("write", True)]
     assert turns_of(path.with_name(f"{CHILD}{path.suffix}")) == []
@@ -197,19 +177,16 @@ def test_sessions_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     data = tmp_path / "opencode"
     data.mkdir()
     (data / "opencode-dev.db").write_bytes(b"SQLite format 3\0, cut")
-    inside, files = write_database(data, MESSAGES), write_files(data, MESSAGES)
-    other = files.with_name("ses_30bfbb6f4ffeOtherOther.json")
-    other.write_text("{}", encoding="utf-8")
+    inside = write_database(data, MESSAGES)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     opencode = agent_of(f"{ID}@opencode")
-    assert list(opencode.transcripts()) == [inside, files.with_name(f"{CHILD}.json"), other]
+    assert list(opencode.transcripts()) == [inside]
     export = write_export(tmp_path, MESSAGES)
     (tmp_path / "package.json").write_text('{"info": 1}', encoding="utf-8")
     found = find_sources([tmp_path])
     assert {inside, export} <= {one.path for one in found}
-    assert files not in {one.path for one in found}  # a copy
     assert {one.cwd for one in found if one.path in (inside, export)} == {"/home/shop"}
-    assert agent_at(inside) is agent_at(export) is agent_at(files) is opencode
+    assert agent_at(inside) is agent_at(export) is opencode
     assert is_there(inside) and not is_there(inside.with_name("ses_30bfbb6f4ffeNoneNone"))
     assert opencode.resume_command(f"{ID}@opencode") == ("opencode", "--session", ID)
     assert opencode.resume_command("--help@opencode") == ()
@@ -223,13 +200,7 @@ def test_an_unreadable_database_is_an_error_of_one_line(tmp_path: Path) -> None:
     assert not is_there(path)
 
 
-def test_links_and_pipes_are_not_followed(tmp_path: Path) -> None:
-    path = write_files(tmp_path / "own", MESSAGES)
-    outside = tmp_path / "outside"
-    (tmp_path / "own" / "storage" / "message").rename(outside)
-    (tmp_path / "own" / "storage" / "message").symlink_to(outside)
-    with pytest.raises(TranscriptError):
-        turns_of(path)
+def test_pipes_are_not_followed(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "opencode.db")
     with pytest.raises(TranscriptError):
         turns_of(tmp_path / "opencode.db" / ID)
@@ -296,9 +267,8 @@ def test_names_that_are_odd_do_no_harm(tmp_path: Path) -> None:
         turns_of(folder / "opencode.db" / "ses_\udcff")
 
 
-@pytest.mark.parametrize("write", [write_database, write_files])
-def test_too_large_a_session_is_not_read(write: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write(tmp_path, [message(1, "user", *[text("x" * 500)] * 9)])
+def test_too_large_a_session_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_database(tmp_path, [message(1, "user", *[text("x" * 500)] * 9)])
     for module in ("agents.database", "agents.opencode.stores"):
         monkeypatch.setattr(f"memkit.{module}.MOST_BYTES", 4000)
     with pytest.raises(TranscriptError, match="larger than 4,000 bytes"):
