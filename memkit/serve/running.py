@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import signal
 import socket
@@ -56,7 +57,10 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
         bound = socket.create_server((str(place[0]), port), family=family, backlog=_BACKLOG)
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise MemkitError(f"cannot listen on {host}, port {port}: {reason}; choose another --port") from error
+        advice = "choose another --port"
+        if getattr(error, "errno", 0) == errno.EADDRINUSE:
+            advice = f"end the `memkit serve` that is running, or {advice}"
+        raise MemkitError(f"cannot listen on {host}, port {port}: {reason}; {advice}") from error
     with bound:
         # Head and body of a response are written one after the other. asyncio sees no TCP in this socket.
         bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
