@@ -11,6 +11,7 @@ import pytest
 
 from memkit import llm
 from memkit.paths import Home
+from tests.ci import only_in_ci
 from tests.memory import DAYS
 from tests.summarize.stage import ScriptedProvider
 from tests.topics.subjects import days
@@ -94,6 +95,7 @@ def test_the_examples_run(
     assert "'ffffffff'" in errors
 
 
+@only_in_ci
 def test_a_strict_program(tmp_path: Path) -> None:
     assert (REPOSITORY / "memkit" / "py.typed").exists()
     (tmp_path / "examples.py").write_text("\n".join(EXAMPLES))

@@ -26,7 +26,7 @@ from tests.faults.stage import QUICK, REPOSITORY, Stage, entries, session_id, te
 
 SESSIONS = sized(4, 4, 8)
 TURNS = 3
-KILLS = sized(2, 2, 8)
+KILLS = sized(1, 1, 8)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ import pytest
 from memkit.ipc import launch, spool
 from memkit.ipc.client import RequestRefused, ServiceUnavailable, request
 from memkit.paths import Home
-from tests.ci import only_in_ci, sized
+from tests.ci import only_at_night, sized
 from tests.faults.stage import QUICK, Stage, entries, session_id, text, wait_for
 
 SESSIONS = sized(4, 4, 6)
@@ -186,7 +186,7 @@ def search_on(stage: Stage, done: threading.Event, answered: list[int]) -> None:
         answered.append(len(ids))
 
 
-@only_in_ci
+@only_at_night
 def test_sessions_edits_and_searches_while_services_are_killed(stage: Stage) -> None:
     done = threading.Event()
     killed, saved, answered = list[int](), list[int](), list[int]()

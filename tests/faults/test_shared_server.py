@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from memkit.index import server as server_module
 from tests.chroma_server import Proxy, chroma_server
-from tests.ci import only_at_night, sized
+from tests.ci import only_at_night, only_in_ci, sized
 from tests.index.test_server import SLOW_SECONDS, assert_costs_nothing, cloned, rows_on
 from tests.memory import FakeEmbedder, Memory, make_memory
 
@@ -78,7 +78,7 @@ def until_day(process: subprocess.Popen[bytes], day: int) -> None:
             return
 
 
-@pytest.mark.parametrize("homes", [2, pytest.param(10, marks=only_at_night)])
+@pytest.mark.parametrize("homes", [pytest.param(2, marks=only_in_ci), pytest.param(10, marks=only_at_night)])
 def test_homes_share_a_server_at_once(tmp_path: Path, homes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """No row is lost, none is deleted by another home, and no text that was kept is embedded again."""
     monkeypatch.setattr(server_module, "ANSWER_SECONDS", SLOW_SECONDS)

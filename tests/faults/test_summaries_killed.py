@@ -132,7 +132,7 @@ def test_killed_at_each_step_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
         return tmp_path / str(step), stage
 
     undisturbed = [turn.section.heading for turn in turns_of(DayFile(prepare(0)[1].text), "fd0aee29")]
-    for stage in deaths(SUMMARIES, sized(13, 3, 1), prepare):
+    for stage in deaths(SUMMARIES, sized(13, 5, 1), prepare):
         calls = len(Ledger(stage.home).calls())
         stage.run(5_200)
         assert len(Ledger(stage.home).calls()) <= max(calls, 2) + 1
@@ -187,7 +187,7 @@ def test_a_killed_rollup_that_was_asked_for_goes_on(tmp_path: Path) -> None:
     whole = prepared.copy()
     assert whole.asked("2026-09").make().calls == 3
     undisturbed = [whole.file(name) for name in names]
-    for stage in deaths(ASKED, sized(17, 11, 5), lambda step: (tmp_path / "work", prepared.copy())):
+    for stage in deaths(ASKED, sized(29, 23, 5), lambda step: (tmp_path / "work", prepared.copy())):
         calls = len(Ledger(stage.home).calls())
         done = sum(Path(stage.project.memory, f"{name}.md").exists() for name in names)
         report = stage.asked("2026-09").make()

@@ -27,7 +27,7 @@ from memkit.llm import (
 from memkit.llm.ledger import Ledger, total
 from memkit.settings import SummarizeSettings
 from memkit.text import estimate_tokens
-from tests.ci import sized
+from tests.ci import only_in_ci, sized
 from tests.summarize.stage import LONG_TURN, SummaryStage, bullet_for_each
 
 DAY = 24 * 60
@@ -144,6 +144,7 @@ def test_three_projects_cost_no_more_calls_than_one(tmp_path: Path, name: str) -
     assert len(Ledger(stage.home).calls()) == len(stage.provider.tasks) <= 0.06 * turns
 
 
+@only_in_ci
 def test_one_shots_are_batched(tmp_path: Path) -> None:
     stage = stage_with_defaults(tmp_path)
     turns = simulate(stage, Mix(tuple(range(0, 480, 40)), 1, 1), days=sized(5, 5, 9))

@@ -208,7 +208,7 @@ def test_bytes_that_are_not_utf_8_hide_nothing(tmp_path: Path) -> None:
 
 
 def test_no_text_of_a_file_makes_an_answer_longer(tmp_path: Path) -> None:
-    long = "word " * 20_000
+    long = "word " * 4_000
     fact = "(2026-11-20) <!-- fact:{} turns:aaaa0009 -->\n"
     facts = "## Facts <!-- compacted:- -->\n\n" + "".join(f"- Decided: {long}{fact.format(n)}" for n in range(30))
     memory = make_memory(tmp_path, {
@@ -217,7 +217,7 @@ def test_no_text_of_a_file_makes_an_answer_longer(tmp_path: Path) -> None:
         "2026-11-20.md": (
             f"# 2026-11-20\n\n## 09:00 {long} <!-- session:5e550009 -->\n\n"
             f"### 09:00 {long} <!-- turn:aaaa0009 -->\n"
-            f"**Did** Edit {'x/' * 20_000}y.py · Bash `{long}` → failed: {long}\n\n**Answered** {long}. {long}?\n"
+            f"**Did** Edit {'x/' * 4_000}y.py · Bash `{long}` → failed: {long}\n\n**Answered** {long}. {long}?\n"
         ),
     })  # fmt: skip
     timeline = timeline_of(memory)
