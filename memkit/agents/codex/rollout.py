@@ -23,8 +23,8 @@ from memkit.agents.session_file import JsonLines
 from memkit.conversation.entry import Block, Hide, TranscriptEntry
 from memkit.conversation.values import cleaned, parse_time
 from memkit.files import files_below
+from memkit.hook.codex import NAME
 
-NAME = "codex"
 Role = Literal["user", "assistant"]
 HEAD_LINES = 200
 """How many lines to look through for what holds for the whole session."""
@@ -52,11 +52,15 @@ _CALLS = frozenset("function_call custom_tool_call local_shell_call web_search_c
 _OUTPUTS = frozenset("function_call_output custom_tool_call_output tool_search_output".split())
 
 
+def codex_home() -> str:
+    """Return the path of Codex's own directory."""
+    return os.path.abspath(os.path.expanduser(os.environ.get("CODEX_HOME") or "~/.codex"))
+
+
 def rollouts() -> Iterator[str]:
     """Yield `rollout-TIME-ID.jsonl` of all sessions on this machine, also of archived ones."""
-    home = os.path.expanduser(os.environ.get("CODEX_HOME") or "~/.codex")
     for folder in ("sessions", "archived_sessions"):
-        yield from files_below(os.path.join(home, folder), "rollout-*.jsonl")
+        yield from files_below(os.path.join(codex_home(), folder), "rollout-*.jsonl")
 
 
 def is_rollout(path: Path, head: bytes) -> bool:
