@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from memkit.agents.claude_code.script import SCRIPTS, calls_in
+from memkit.agents.omitted import FROM_MEMORY, asks_memory
 from memkit.agents.session_file import JsonLines
 from memkit.agents.tools import SHELL
 from memkit.agents.turns import read_turns
-from memkit.conversation.entry import Block, TranscriptEntry
+from memkit.conversation.entry import Block, Hide, TranscriptEntry
 from memkit.conversation.values import clean, cleaned, parse_time
 from memkit.paths import is_plain_name
 from memkit.privacy.redact import without_private
@@ -59,6 +62,10 @@ class Transcript(JsonLines):
     """The transcript of one session. It is named for the session's ID."""
 
     continues = _CONTINUES
+
+    def __init__(self, path: Path, offset: int = 0, hide: Hide | None = None) -> None:
+        super().__init__(path, offset, hide)
+        self._scripts: dict[str, list[Block]] = {}  # the calls in each script without a result
 
     @property
     def session(self) -> str:
@@ -142,8 +149,38 @@ class Transcript(JsonLines):
             parsed = _block(block) if isinstance(block, dict) else None
             if parsed is None:
                 self.counts["odd"] += 1
+            elif parsed.tool_name in SCRIPTS:
+                yield from self._script_blocks(parsed)
+            elif parsed.kind == "tool_result" and parsed.tool_id in self._scripts:
+                yield from _script_results(parsed, self._scripts.pop(parsed.tool_id))
             else:
                 yield parsed
+
+    def _script_blocks(self, script: Block) -> Iterator[Block]:
+        """Yield a script as a command, for what holds for commands, and the calls in it."""
+        code = _string(script.tool_input.get("code"))
+        calls = [
+            Block("tool_use", tool_id=f"{script.tool_id}#{number}", tool_name=name, tool_input=given)
+            for number, (name, given) in enumerate(calls_in(code))
+        ]
+        self._scripts[script.tool_id] = calls
+        yield from (replace(script, tool_input={"command": code}), *calls)
+
+
+def _script_results(result: Block, calls: list[Block]) -> Iterator[Block]:
+    """Yield the result of a script. Its only call has it, if that is a command: it tells how that went.
+
+    Other commands have none. The files of a script that did not fail are taken as read and edited.
+    """
+    if [call.tool_name for call in calls] == [SHELL]:
+        yield replace(result, text="", is_error=False)
+        yield replace(result, tool_id=calls[0].tool_id)
+        return
+    has_memory = any(asks_memory(call.tool_name, call.tool_input) for call in calls)
+    yield replace(result, text=FROM_MEMORY) if has_memory else result
+    for call in calls:
+        if not result.is_error and call.tool_name != SHELL:
+            yield Block("tool_result", tool_id=call.tool_id)
 
 
 def _command_blocks(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
