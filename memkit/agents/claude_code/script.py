@@ -1,7 +1,8 @@
 """The calls in a script of Claude Code's Code Mode: files and commands that only its code names.
 
-A script is JavaScript that calls tools: `await Edit({file_path: "a.py", …})`, also `tools.Edit`, and
-`` $`git status` `` for a command. This shape is constructed from the client's own instructions to the model
+Client 2.1.197 writes each call that a script made, and its result, but not the script. Where a client writes
+only the script, its calls are read from it: `await Edit({file_path: "a.py", …})`, also `tools.Edit`, and
+`` $`git status` `` for a command. That shape is constructed from the client's own instructions to the model
 (2.1.332), not seen in a session. Only literals are read: what a script computes is unknown.
 """
 
@@ -14,6 +15,9 @@ from memkit.agents.tools import role_of
 
 SCRIPTS = frozenset({"REPL", "Eval"})
 """The tools that run a script, their `code`."""
+
+BY_SCRIPT = ("repl_", "toolu_cc_")
+"""How the IDs of calls begin that a script made."""
 
 MOST_CHARACTERS, MOST_CALLS = 500_000, 100
 _STRING = r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from memkit.agents.claude_code.script import SCRIPTS, calls_in
+from memkit.agents.claude_code.script import BY_SCRIPT, SCRIPTS, calls_in
 from memkit.agents.omitted import FROM_MEMORY, asks_memory
 from memkit.agents.session_file import JsonLines
 from memkit.agents.tools import SHELL
@@ -65,7 +65,7 @@ class Transcript(JsonLines):
 
     def __init__(self, path: Path, offset: int = 0, hide: Hide | None = None) -> None:
         super().__init__(path, offset, hide)
-        self._scripts: dict[str, list[Block]] = {}  # the calls in each script without a result
+        self._scripts: dict[str, str] = {}  # the code of each script without a result
 
     @property
     def session(self) -> str:
@@ -125,7 +125,8 @@ class Transcript(JsonLines):
             is_sidechain=is_progress or value.get("isSidechain") is True,
             is_progress=is_progress,
             is_compact_summary=value.get("isCompactSummary") is True,
-            is_api_error=value.get("isApiErrorMessage") is True or message.get("model") == "<synthetic>",
+            is_api_error=value.get("isApiErrorMessage") is True
+            or (message.get("model") == "<synthetic>" and not any(block.tool_name for block in blocks)),
             gap=self._gap,
             **_common(value),
         )
@@ -150,31 +151,29 @@ class Transcript(JsonLines):
             if parsed is None:
                 self.counts["odd"] += 1
             elif parsed.tool_name in SCRIPTS:
-                yield from self._script_blocks(parsed)
+                self._scripts[parsed.tool_id] = code = _string(parsed.tool_input.get("code"))
+                yield replace(parsed, tool_input={"command": code})  # for what holds for commands
             elif parsed.kind == "tool_result" and parsed.tool_id in self._scripts:
-                yield from _script_results(parsed, self._scripts.pop(parsed.tool_id))
+                yield from _script_blocks(parsed, self._scripts.pop(parsed.tool_id))
             else:
+                if parsed.tool_name and parsed.tool_id.startswith(BY_SCRIPT):
+                    self._scripts = dict.fromkeys(self._scripts, "")  # their calls need not be guessed
                 yield parsed
 
-    def _script_blocks(self, script: Block) -> Iterator[Block]:
-        """Yield a script as a command, for what holds for commands, and the calls in it."""
-        code = _string(script.tool_input.get("code"))
-        calls = [
-            Block("tool_use", tool_id=f"{script.tool_id}#{number}", tool_name=name, tool_input=given)
-            for number, (name, given) in enumerate(calls_in(code))
-        ]
-        self._scripts[script.tool_id] = calls
-        yield from (replace(script, tool_input={"command": code}), *calls)
 
+def _script_blocks(result: Block, code: str) -> Iterator[Block]:
+    """Yield the calls in a script with its result.
 
-def _script_results(result: Block, calls: list[Block]) -> Iterator[Block]:
-    """Yield the result of a script. Its only call has it, if that is a command: it tells how that went.
-
-    Other commands have none. The files of a script that did not fail are taken as read and edited.
+    Its only call has the result, if that is a command. Other commands have none. Files count as read and
+    edited unless the script failed.
     """
+    calls = [
+        Block("tool_use", tool_id=f"{result.tool_id}#{number}", tool_name=name, tool_input=given)
+        for number, (name, given) in enumerate(calls_in(code))
+    ]
+    yield from calls
     if [call.tool_name for call in calls] == [SHELL]:
-        yield replace(result, text="", is_error=False)
-        yield replace(result, tool_id=calls[0].tool_id)
+        yield from (replace(result, text="", is_error=False), replace(result, tool_id=calls[0].tool_id))
         return
     has_memory = any(asks_memory(call.tool_name, call.tool_input) for call in calls)
     yield replace(result, text=FROM_MEMORY) if has_memory else result

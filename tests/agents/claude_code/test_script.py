@@ -79,6 +79,22 @@ def test_of_several_calls_none_has_it(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("has_script", [True, False])
+def test_calls_that_the_client_writes_are_not_guessed(tmp_path: Path, has_script: bool) -> None:
+    """As client 2.1.197 writes them: by a model of its own, without the script."""
+    lines = Lines().prompt("Go.")
+    if has_script:
+        lines.call("REPL", "t1", code="await Bash({command: 'ls /nowhere'})")
+    block = {"type": "tool_use", "id": "repl_1", "name": "Bash", "input": {"command": "ls /nowhere"}}
+    lines.add("assistant", message={"role": "assistant", "model": "<synthetic>", "content": [block]})
+    lines.result("repl_1", "Exit code 2", is_error=True)
+    path = tmp_path / "s.jsonl"
+    path.write_text((lines.result("t1", "{error}") if has_script else lines).answer("Done.").text)
+    (turn,) = read_turns(Transcript(path))
+    own = [("REPL", "{error}", False)] if has_script else []
+    assert shown(turn.tools) == [*own, ("Bash", "Exit code 2", True)]
+
+
 def test_what_is_hidden_stays_hidden(tmp_path: Path) -> None:
     code = "await Read({file_path: 'keys.pem'}); await Bash({command: 'ls'})"
     calls = calls_of(tmp_path, code, "-----BEGIN", hide=Hidden(["*.pem"]))
