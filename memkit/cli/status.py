@@ -114,13 +114,11 @@ def captured_agents(settings: Settings) -> list[str]:
 def _codex_state(context: Context) -> dict[str, Any] | None:
     """Return when a hook of Codex last ran, in seconds since the epoch; None if Codex has none of memkit."""
     from memkit.agents.codex.installation import is_installed
-    from memkit.agents.registry import is_by
-    from memkit.capture.sessions import Sessions
+    from memkit.doctor.capture import last_events
 
     if not is_installed():
         return None
-    last = max((one.last_event for one in Sessions(context.home) if is_by(one.id, "codex")), default=0.0)
-    return {"last_hook": last or None}
+    return {"last_hook": max(last_events(context.home, "codex").values(), default=None)}
 
 
 def _codex_line(last: float | None) -> str:

@@ -205,7 +205,7 @@ def test_codex_gets_what_is_shown(
         assert text.rstrip() in shown and content == (json.loads(text) if path.endswith(".json") else text)
     assert "codex      memkit's hooks are set up; none has run yet" in run(fresh, "status").output
     assert "claude-code, codex captured" in run(fresh, "status").output
-    Sessions(fresh.home).save(Session("x@codex", last_event=1_772_618_400.0))
+    Sessions(fresh.home).save(Session("x@codex", project="/x", last_event=1_772_618_400.0))
     assert run(fresh, "status", "--json").json["codex"] == {"last_hook": 1_772_618_400.0}
 
 
