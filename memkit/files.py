@@ -271,6 +271,24 @@ def sync_directory(path: str) -> None:
         os.close(descriptor)
 
 
+def rewrite(path: str, change: Callable[[str], str]) -> bool:
+    """Replace the text of a file, "" if there is none, by what `change` returns; "" removes the file.
+
+    Return whether that changed it. Raise `OSError`, `ValueError`.
+    """
+    text = read_regular(path).decode("utf-8") if os.path.exists(path) else ""
+    changed = change(text)
+    if changed == text:
+        return False
+    if not changed:
+        os.unlink(path)
+        return True
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    mode = os.stat(path).st_mode & 0o777 if text else PRIVATE_FILE
+    write_durably(path, changed.encode(), mode)
+    return True
+
+
 def write_durably(
     path: str,
     data: bytes,

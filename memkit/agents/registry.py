@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
@@ -57,6 +58,12 @@ class Agent:
         """Yield the paths of all its sessions on this machine."""
         for file in sorted(self.files()):
             yield from self.sessions_in(Path(file), 0.0)
+
+    def file_of(self, session: str) -> str:
+        """Return the path of the file with a session; "" if there is none whose name has its ID."""
+        own = session.removesuffix(f"@{self.name}")
+        found = (path for path in self.files() if own in os.path.basename(path))
+        return next(found, "") if self.id.fullmatch(own) else ""
 
     def resume_command(self, session: str) -> tuple[str, ...]:
         """Return the program that resumes a session, with its arguments; () if it cannot be resumed."""

@@ -19,6 +19,8 @@ _ROLES: dict[str, Role] = {
     **GEMINI_ROLES,
     **OPENCODE_ROLES,
     SHELL: "shell",
+    "REPL": "shell",
+    "Eval": "shell",
     "Edit": "edit",
     "MultiEdit": "edit",
     "Write": "edit",

@@ -21,7 +21,14 @@ from typing import Any
 
 from memkit import anchors
 from memkit.agents.omitted import EXCLUDED, Hidden
-from memkit.agents.registry import is_there, open_transcript, session_at, status_of
+from memkit.agents.registry import (
+    CLAUDE_CODE,
+    agent_of,
+    is_there,
+    open_transcript,
+    session_at,
+    status_of,
+)
 from memkit.agents.session_file import SessionFile
 from memkit.agents.turns import read_turns
 from memkit.archive.archive import Archive
@@ -123,9 +130,13 @@ class Capture:
         note_excluded(self.home, project.root, self._hidden.excludes(project.root, project.root))
         if project.is_off or self._hidden.excludes(str(record.get("cwd", "")), project.root):
             return
-        transcript = str(record.get("transcript", ""))
-        session = self.sessions.load(Path(transcript).stem or str(record["session"]))
+        transcript, name = str(record.get("transcript", "")), str(record["session"])
+        agent = agent_of(name)
+        is_other = agent is not CLAUDE_CODE
+        transcript = transcript or (agent.file_of(name) if is_other else "")  # Codex may name none
+        session = self.sessions.load(name if is_other else Path(transcript).stem or name)
         session.project = project.root
+        session.elsewhere |= is_other
         session.last_event = max(session.last_event, time_of(record))
         if transcript and transcript != session.transcript:
             session.transcript = transcript
@@ -133,7 +144,7 @@ class Capture:
         event = record["event"]
         live = LiveSessions(self.home)
         if event == "SessionStart":
-            session.elsewhere = bool(record.get("elsewhere"))
+            session.elsewhere = is_other or bool(record.get("elsewhere"))
             self.sessions.save(session)
             adopt_memory(project, self.home)
             if isinstance(record.get("client"), int):
@@ -192,7 +203,9 @@ class Capture:
             if project.is_off:
                 continue
             try:
-                self._read(session, project, is_live=True)
+                # Another agent's session may be live.
+                now = time.time() if agent_of(session.id) is not CLAUDE_CODE else None
+                self._read(session, project, is_live=True, now=now)
                 count += 1
             except MemkitError as error:  # go on with the other sessions
                 logger.warning("session %s could not be read: %s", session.id, error)
@@ -264,7 +277,7 @@ class Capture:
             outcome.add(self._write(session, project, batch, is_wanted, is_live=is_live, moves=moves))
             progress(batch[-1].end)
         outcome.skipped = Counter(transcript.counts)
-        if moves:
+        if moves and not outcome.goes_on:
             session.size = max(session.size, transcript.end)
         if session.id:
             self.sessions.save(session)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -66,6 +67,7 @@ class _Questions:
     type=click.Choice(clients.NAMES),
     help=f"Only connect another agent by MCP: {', '.join(clients.NAMES)}.",
 )
+@click.option("--agent", type=click.Choice(["codex"]), help="Only connect an agent by its own hooks: codex.")
 @click.option(
     "--with",
     "extras",
@@ -75,7 +77,12 @@ class _Questions:
     help=f"Only add packages that memkit can do without: {', '.join(EXTRAS)}.",
 )
 def setup_command(
-    context: Context, yes: bool, skip: tuple[str, ...], mcp: str | None, extras: tuple[str, ...]
+    context: Context,
+    yes: bool,
+    skip: tuple[str, ...],
+    mcp: str | None,
+    agent: str | None,
+    extras: tuple[str, ...],
 ) -> None:
     """Set up memkit: check this machine, install the plugin, import existing sessions.
 
@@ -88,16 +95,20 @@ def setup_command(
     \b
       memkit setup
       memkit setup --skip import
+      memkit setup --agent codex
       memkit setup --mcp cursor
       memkit setup --with topics --with google
     """
-    if mcp and extras:
-        raise click.UsageError("give --mcp or --with, not both")
+    if sum(map(bool, (mcp, agent, extras))) > 1:
+        raise click.UsageError("give one of --mcp, --agent, and --with")
     if extras:
         _add(context, extras, yes)
         return
     if mcp:
         _connect(context, mcp, yes)
+        return
+    if agent:
+        _hook(context, yes)
         return
     questions = _Questions(yes, skip, may_ask=not context.as_json and sys.stdin.isatty())
     steps: dict[str, Callable[[Context, _Questions], str]] = {
@@ -166,8 +177,7 @@ def _connect(context: Context, name: str, yes: bool) -> None:
     echo(f"{client.title}: {path}")
     echo(clients.shown(client, entry))
     echo()
-    if not yes and not sys.stdin.isatty():
-        echo("Not written: there is no terminal to ask on. Add it, or use --yes, in a terminal of your own.")
+    if not _may_write(yes):
         return
     if name == "claude-code" and claude is None:
         raise MemkitError("there is no `claude` on PATH to write this entry; install Claude Code")
@@ -179,6 +189,37 @@ def _connect(context: Context, name: str, yes: bool) -> None:
         echo(f"Written; restart {client.title}.")
     else:
         echo("It is already there.")
+
+
+def _may_write(yes: bool) -> bool:
+    if not yes and not sys.stdin.isatty():
+        echo("Not written: there is no terminal to ask on. Add it, or use --yes, in a terminal of your own.")
+        return False
+    return True
+
+
+def _hook(context: Context, yes: bool) -> None:
+    """Connect Codex by its hooks, with a skill that tells how to search."""
+    from memkit.agents.codex import installation as codex
+
+    if sys.platform == "win32":
+        raise MemkitError("Codex's hooks run in a POSIX shell; on Windows, use `memkit setup --mcp codex`")
+    own = clients.own_command()
+    hooks = {"hooks": {event: [group] for event, group in codex.hooks(own).items()}}
+    files = {str(codex.hooks_file()): hooks, str(codex.skill_file()): codex.skill(own)}
+    if context.as_json:
+        context.print_json({"files": files})
+        return
+    for path, content in files.items():
+        echo(f"Codex: {path}")
+        echo(content if isinstance(content, str) else json.dumps(content, indent=2))
+        echo()
+    if not _may_write(yes):
+        return
+    confirm("Write them for Codex?", yes)
+    for edited in codex.install(own):
+        echo(f"{edited} has your edits of what memkit wrote, so that stays.")
+    echo("Written. Codex asks once whether you trust the hooks: review them there with /hooks.")
 
 
 def _disk(context: Context, questions: _Questions) -> str:

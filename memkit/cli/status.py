@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from memkit.cli.context import Context, command
 from memkit.cli.output import format_cost, format_size, print_fields, short_path
-from memkit.text import plural
+from memkit.text import format_time, plural
 
 if TYPE_CHECKING:
     from memkit.llm.ledger import Total
@@ -43,6 +43,7 @@ def status_command(context: Context) -> None:
             + ("a worker is running" if value["worker"] else "no worker is running"),
             "service": _service_line(value["service"]),
             "agents": agents_line(value["agents"]),
+            **({"codex": _codex_line(value["codex"]["last_hook"])} if value["codex"] else {}),
             "pointers": pointers_line(value["pointers"]),
             "failed": f"{plural(len(value['failed']), 'event')}; "
             f"{plural(value['hook_errors'], 'hook error')} in the log",
@@ -102,9 +103,27 @@ def summaries_lines(value: dict[str, Any]) -> dict[str, str]:
 
 def captured_agents(settings: Settings) -> list[str]:
     """Return the names of the agents whose sessions are captured as they happen."""
+    from memkit.agents.codex.installation import is_installed
     from memkit.agents.registry import CLAUDE_CODE
 
-    return [CLAUDE_CODE.name, *(settings.capture.agents if settings.service.enabled else ())]
+    watched = settings.capture.agents if settings.service.enabled else ()
+    hooked = ["codex"] if is_installed() and "codex" not in watched else []
+    return [CLAUDE_CODE.name, *hooked, *watched]
+
+
+def _codex_state(context: Context) -> dict[str, Any] | None:
+    """Return when a hook of Codex last ran, in seconds since the epoch; None if Codex has none of memkit."""
+    from memkit.agents.codex.installation import is_installed
+    from memkit.doctor.capture import last_events
+
+    if not is_installed():
+        return None
+    return {"last_hook": max(last_events(context.home, "codex").values(), default=None)}
+
+
+def _codex_line(last: float | None) -> str:
+    ran = f"the last one ran {format_time(last)}" if last else "none has run yet; /hooks in Codex shows why"
+    return f"memkit's hooks are set up; {ran}"
 
 
 def agents_line(captured: list[str]) -> str:
@@ -155,6 +174,7 @@ def _status(context: Context) -> dict[str, Any]:
         "worker": launch.worker_is_running(home),
         "service": {"enabled": settings.service.enabled, "running": launch.service_is_running(home)},
         "agents": captured_agents(settings),
+        "codex": _codex_state(context),
         "pointers": recall.pointers,
         "failed": [
             {"file": item.name, **{name: item.record.get(name) for name in ("event", "session", "error")}}

@@ -51,6 +51,7 @@ def uninstall_command(
     if keep_memory and everything:
         raise click.UsageError("give --keep-memory or --everything, not both")
     from memkit.agents.claude_code.installation import installed_names
+    from memkit.agents.codex import installation as codex
     from memkit.capture.project_list import projects_with_memory
     from memkit.cli.log_file import stop_logging
     from memkit.ipc.stop import stop
@@ -64,11 +65,14 @@ def uninstall_command(
     def find() -> OwnedFiles:
         found = find_owned_files(context.home, projects, keep_memory=keep_memory, everything=everything)
         found.kept.extend(elsewhere)
+        found.kept.extend((path, "you edited what memkit wrote there") for path in codex.edited())
         return found
 
     own = find()
     if not context.as_json:
-        _show(context, own, plugins, dry_run)
+        parts = [("plugin", name) for name in plugins]
+        parts += [("hooks and skill", "Codex")] if codex.is_installed() else []
+        _show(context, own, parts, dry_run)
     if dry_run:
         if context.as_json:
             context.print_json({"removed": [], "would_remove": [str(path) for path in own.removed],
@@ -105,14 +109,14 @@ def _index_elsewhere(context: Context) -> list[tuple[Path | str, str]]:
     return [(uri, "the index, by index.uri")] if uri else []
 
 
-def _show(context: Context, own: OwnedFiles, plugins: list[str], in_full: bool) -> None:
+def _show(context: Context, own: OwnedFiles, parts: list[tuple[str, str]], in_full: bool) -> None:
     from memkit.maintenance.uninstall import group_files
 
     with context.progress("counting files", is_counted=False):
         groups = group_files(context.home, own)
     be = "would be" if in_full else "will be"
-    echo(f"This {be} removed from {short_path(context.home.root)} and Claude Code:")
-    rows = [("plugin", name, "") for name in plugins]
+    echo(f"This {be} removed from {short_path(context.home.root)} and your agents:")
+    rows = [(*part, "") for part in parts]
     rows += [(one.name, plural(one.files, "file"), format_size(one.bytes)) for one in groups]
     print_table([(f"  {name}", count, size) for name, count, size in rows], numbers=(1, 2))
     if in_full:

@@ -15,6 +15,7 @@ from memkit import anchors, environment
 from memkit.agents.claude_code.files import TranscriptFile, session_transcripts
 from memkit.agents.claude_code.installation import installed_names, kept_days
 from memkit.agents.claude_code.transcript import Transcript
+from memkit.agents.registry import CLAUDE_CODE, is_by
 from memkit.agents.turns import read_turns
 from memkit.archive.archive import Archive
 from memkit.archive.file import turn_ids
@@ -110,11 +111,15 @@ WRITING_SECONDS = 60.0
 """After its last change, another process may still be writing an archive for this long."""
 
 
-def last_events(home: Home) -> dict[str, float]:
-    """Return when a hook last ran in each project: seconds since the epoch by root."""
-    times = [(one.project, one.last_event) for one in Sessions(home) if one.last_event]
+def last_events(home: Home, agent: str = "") -> dict[str, float]:
+    """Return when a hook of an agent, or of any, last ran in each project: epoch seconds by root."""
+    times = [
+        (one.project, one.last_event) for one in Sessions(home) if one.last_event and is_by(one.id, agent)
+    ]
     times += [
-        (str(item.record.get("project", "")), spool.time_of(item.record)) for item in _all_events(home)
+        (str(item.record.get("project", "")), spool.time_of(item.record))
+        for item in _all_events(home)
+        if is_by(str(item.record.get("session", "")), agent)
     ]
     last: dict[str, float] = {}
     for root, when in times:
@@ -147,7 +152,7 @@ def check_hooks(subject: Subject) -> Iterator[Finding]:
             yield make_finding("plugin-missing")
         return
     root, count = subject.project.root, plural(len(missed), "session")
-    last = last_events(subject.home).get(root)
+    last = last_events(subject.home, CLAUDE_CODE.name).get(root)
     if last is None:
         yield make_finding("hooks-never-fired", root=root, count=count)
     elif max(one.changed for one in missed) > last:

@@ -1,4 +1,4 @@
-"""What Claude Code's hooks do: read the event, spool it durably, answer.
+"""What the hooks of Claude Code and Codex do: read the event, spool it durably, answer.
 
 An event contains no conversation text: the worker reads the transcript. A hook never breaks or delays a
 session. Whatever happens, it prints one JSON object and exits 0. Errors go to `MEMKIT_HOME/log/hooks.log`.
@@ -18,6 +18,7 @@ from typing import Any, Callable
 
 from memkit.errors import unwritable
 from memkit.files import make_private_directory
+from memkit.hook import codex
 from memkit.paths import TEAM_DIRECTORY, Home
 from memkit.projects.git_files import head
 from memkit.projects.project import Project
@@ -76,8 +77,11 @@ _EVENT_FIELDS = {
 """Fields of a spooled event, and where they come from in the hook's input."""
 
 
-def run(event: str) -> None:
-    """Handle one event from stdin, print the answer, and end the process with status 0."""
+def run(event: str = "") -> None:
+    """Handle one event from stdin, print the answer, and end the process with status 0.
+
+    Without the name of an event, it is one of Codex, whose input names it.
+    """
     answer: Values = {}
     afterwards: Afterwards = []
     os.umask(0o077)  # inherited by the worker: logs and Chroma's files are private too
@@ -88,7 +92,10 @@ def run(event: str) -> None:
         is_answered = not is_command or shell_is_users(os.environ)
         raw = dict(os.environ)
         heed_user_only()
-        if is_answered:
+        if not event:
+            event = codex.translate(data)
+            answer = codex.accepted(answer_event(event, data, afterwards, raw)) if event else {}
+        elif is_answered:
             answer = answer_event(event, data, afterwards, raw)
     except BaseException as error:  # noqa: BLE001 - nothing may reach the session
         log_failure(event, error)

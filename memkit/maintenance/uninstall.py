@@ -23,6 +23,7 @@ from memkit.agents.claude_code.installation import (
     ClaudeCodeError,
     installed_names,
 )
+from memkit.agents.codex import installation as codex
 from memkit.environment import installed_launcher
 from memkit.errors import MemkitError
 from memkit.home_files import HOME_FILES, PROJECT_FILES, TEMPORARY, FileKind, top_names
@@ -226,6 +227,10 @@ def uninstall(
         raise MemkitError("memkit is building its environment; try again when it is done")
     stop(home)
     report = UninstallReport(problems=_uninstall_plugins(plugins))
+    try:
+        codex.uninstall()
+    except MemkitError as error:
+        report.problems.append(str(error))
     stop(home)  # a hook may have started it again
     with capture_lock(home, LOCK_SECONDS), index_lock(home, LOCK_SECONDS):
         for number, path in enumerate(own.removed):

@@ -7,12 +7,13 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from memkit.environment import installed_launcher
-from memkit.errors import MemkitError, unwritable
-from memkit.files import PRIVATE_FILE, write_durably
+from memkit.errors import MemkitError
+from memkit.files import rewrite
 from memkit.ipc.launch import REPOSITORY
 from memkit.mcp.handshake import NAME
 from memkit.state import parse_json
@@ -84,7 +85,7 @@ NAMES = ("claude-code", *CLIENTS)
 
 def entry_of(client: Client, root: str) -> dict[str, Any]:
     """Return the entry for a client; `root` is the project of the setup. Raise `MemkitError`."""
-    command, *arguments = _command()
+    command, *arguments = own_command()
     project = root if client.project == "." else client.project
     arguments += ["mcp", *(["--project", project] if project else [])]
     return {**client.more, "command": command, "args": arguments}
@@ -105,24 +106,13 @@ def write_entry(client: Client, entry: dict[str, Any]) -> bool:
     Raise `MemkitError` if the file cannot be read as what it should be: it may have comments.
     """
     named = client.path()
+    change = partial(_with_entry, client=client, entry=entry, is_toml=named.suffix == ".toml")
     try:
-        path = named.resolve()  # a link to a user's dotfiles stays one
-        text = path.read_text(encoding="utf-8") if path.exists() else ""
-        changed = _with_entry(text, client, entry, is_toml=named.suffix == ".toml")
-        data = changed.encode()
+        return rewrite(str(named.resolve()), change)  # a link to a user's dotfiles stays one
     except (ValueError, OSError, RuntimeError, AttributeError, TypeError, LookupError) as error:
         raise MemkitError(
             f"cannot change {named}: {one_line(str(error), 300)}; add this by hand:\n{shown(client, entry)}"
         ) from error
-    if changed == text:
-        return False
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        mode = path.stat().st_mode & 0o777 if text else PRIVATE_FILE
-        write_durably(str(path), data, mode)
-    except OSError as error:
-        raise MemkitError(f"cannot write {unwritable(error, str(path))}") from error
-    return True
 
 
 def _with_entry(text: str, client: Client, entry: dict[str, Any], *, is_toml: bool) -> str:
@@ -141,7 +131,7 @@ def _with_entry(text: str, client: Client, entry: dict[str, Any], *, is_toml: bo
     return tomlkit.dumps(document) if is_toml else json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
-def _command() -> list[str]:
+def own_command() -> list[str]:
     """Return the command that runs this memkit from any directory, also after an update of the plugin."""
     script = os.path.join(REPOSITORY, "bin", "memkit")
     if not os.path.exists(script):  # an installed package; -I: the working directory is anybody's

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -12,10 +13,12 @@ from pathlib import Path
 import pytest
 
 from memkit import environment
+from memkit.capture.sessions import Session, Sessions
 from memkit.environment import build
 from memkit.environment.extras import EXTRAS
 from memkit.environment.install import EnvironmentBuildError
 from memkit.files import MOST_BYTES
+from memkit.mcp import clients
 from memkit.service.jobs import JobBook
 from tests.cli.conftest import REPOSITORY, Run, holders, lexical_memory
 from tests.memory import DAYS, Memory
@@ -186,6 +189,24 @@ def test_nothing_is_installed_unasked(
     said = run(fresh, "setup", "--with", "topics", "--yes").complaint
     assert f"does not manage its Python environment {sys.prefix}; run `" in said
     assert f"install '{EXTRAS['topics'][0]}'`" in said
+
+
+def test_codex_gets_what_is_shown(
+    run: Run, fresh: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    monkeypatch.setattr(clients, "own_command", lambda: ["/opt/memkit"])
+    shown = run(fresh, "setup", "--agent", "codex").output
+    assert "Not written: there is no terminal to ask on." in shown
+    assert run(fresh, "status", "--json").json["codex"] is None
+    assert run(fresh, "setup", "--agent", "codex", "--yes").status == 0
+    for path, content in run(fresh, "setup", "--agent", "codex", "--json").json["files"].items():
+        text = Path(path).read_text()
+        assert text.rstrip() in shown and content == (json.loads(text) if path.endswith(".json") else text)
+    assert "codex      memkit's hooks are set up; none has run yet" in run(fresh, "status").output
+    assert "claude-code, codex captured" in run(fresh, "status").output
+    Sessions(fresh.home).save(Session("x@codex", project="/x", last_event=1_772_618_400.0))
+    assert run(fresh, "status", "--json").json["codex"] == {"last_hook": 1_772_618_400.0}
 
 
 # The examples of docs/commands.md, run as they stand there.

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from memkit.agents.codex import installation as codex
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.sessions import Session, Sessions
@@ -117,10 +118,22 @@ def test_no_home_directory_is_removed(
     assert "there is no memory home" in run(memory, "uninstall", "--yes").complaint
 
 
+def test_codex_loses_what_was_not_edited(
+    run: Run, memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    codex.install(["/opt/memkit"])
+    codex.skill_file().write_text(codex.skill_file().read_text().replace("Search", "Look"))
+    assert re.search(r"^  hooks and skill +Codex$", run(memory, "uninstall").output, re.MULTILINE)
+    done = run(memory, "uninstall", "--yes", "--json").json
+    assert {"path": str(codex.skill_file()), "reason": "you edited what memkit wrote there"} in done["left"]
+    assert codex.skill_file().exists() and not codex.hooks_file().exists()
+
+
 def test_it_asks_first(run: Run, memory: Memory) -> None:
     asked = run(memory, "uninstall")
     assert (asked.status, asked.errors) == (1, "memkit: this needs confirmation, but there is no terminal to ask on; run it in a terminal of your own\n")
-    assert asked.output.startswith(f"This will be removed from {memory.home.root} and Claude Code:\n")
+    assert asked.output.startswith(f"This will be removed from {memory.home.root} and your agents:\n")
     assert re.search(r"^  original exchanges +1 file +[0-9]+ bytes$", asked.output, re.MULTILINE)
     assert re.search(r"^  model +1 file +1 byte$", asked.output, re.MULTILINE)
     assert asked.output.endswith(f"This stays (the memory):\n  {memory.project.memory}\n")

@@ -154,6 +154,7 @@ def test_hooks_that_never_fired(bare: Patient) -> None:
 def test_hooks_that_stopped(bare: Patient) -> None:
     assert bare.findings() == []
     now = time.time()
+    put(bare, session="019c8a4c@codex", transcript="/rollout.jsonl", time=now + 9000)  # Codex's prove nothing
     bare.transcript(Lines(OTHER).prompt("And now?").answer("Now."), changed=now + 3600)
     assert "hooks last ran in" in bare.finding("hooks-silent").what
     put(bare, event="UserPromptSubmit", time=now + 3600)

@@ -62,6 +62,16 @@ def _installed(directory: Path) -> Path | None:
     return next(directory.glob(f"node_modules/{PACKAGE}-*/claude"), None)
 
 
+def install_codex() -> Path:
+    """Codex's binary, the newest, installed once like the client."""
+    directory = REPOSITORY / ".cache" / "codex"
+    directory.mkdir(parents=True, exist_ok=True)
+    with FileLock(directory / ".lock"):
+        if not (directory / "node_modules").exists():
+            _npm_install(directory, "@openai/codex@latest")
+    return next(directory.glob("node_modules/@openai/codex-*/vendor/*/bin/codex"))
+
+
 def install_inspector() -> Path:
     """The MCP Inspector, in the newest version for this Node, installed once like the client."""
     directory = REPOSITORY / ".cache" / "mcp-inspector"
@@ -77,7 +87,7 @@ def _npm_install(directory: Path, package: str) -> None:
     npm = shutil.which("npm")
     if npm is None:
         raise RuntimeError(
-            "The e2e tests need npm to install Claude Code, or its binary in MEMKIT_TEST_CLAUDE."
+            f"The e2e tests need npm to install {package}. MEMKIT_TEST_CLAUDE can name Claude Code's binary."
         )
     command = [npm, "install", "--prefix", str(directory), "--ignore-scripts", package]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)

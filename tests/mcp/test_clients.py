@@ -23,7 +23,7 @@ from tests.serve.running import environment
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    monkeypatch.setattr(clients, "_command", lambda: ["/opt/memkit"])
+    monkeypatch.setattr(clients, "own_command", lambda: ["/opt/memkit"])
     return tmp_path
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from memkit.agents.claude_code.script import BY_SCRIPT, SCRIPTS, calls_in
+from memkit.agents.omitted import FROM_MEMORY, asks_memory
 from memkit.agents.session_file import JsonLines
 from memkit.agents.tools import SHELL
 from memkit.agents.turns import read_turns
-from memkit.conversation.entry import Block, TranscriptEntry
+from memkit.conversation.entry import Block, Hide, TranscriptEntry
 from memkit.conversation.values import clean, cleaned, parse_time
 from memkit.paths import is_plain_name
 from memkit.privacy.redact import without_private
@@ -62,6 +65,10 @@ class Transcript(JsonLines):
     """The transcript of one session. It is named for the session's ID."""
 
     continues = _CONTINUES
+
+    def __init__(self, path: Path, offset: int = 0, hide: Hide | None = None) -> None:
+        super().__init__(path, offset, hide)
+        self._scripts: dict[str, str] = {}  # the code of each script without a result
 
     @property
     def session(self) -> str:
@@ -121,7 +128,8 @@ class Transcript(JsonLines):
             is_sidechain=is_progress or value.get("isSidechain") is True,
             is_progress=is_progress,
             is_compact_summary=value.get("isCompactSummary") is True,
-            is_api_error=value.get("isApiErrorMessage") is True or message.get("model") == "<synthetic>",
+            is_api_error=value.get("isApiErrorMessage") is True
+            or (message.get("model") == "<synthetic>" and not any(block.tool_name for block in blocks)),
             gap=self._gap,
             **_common(value),
         )
@@ -145,8 +153,36 @@ class Transcript(JsonLines):
             parsed = _block(block) if isinstance(block, dict) else None
             if parsed is None:
                 self.counts["odd"] += 1
+            elif parsed.tool_name in SCRIPTS:
+                self._scripts[parsed.tool_id] = code = _string(parsed.tool_input.get("code"))
+                yield replace(parsed, tool_input={"command": code})  # for what holds for commands
+            elif parsed.kind == "tool_result" and parsed.tool_id in self._scripts:
+                yield from _script_blocks(parsed, self._scripts.pop(parsed.tool_id))
             else:
+                if parsed.tool_name and parsed.tool_id.startswith(BY_SCRIPT):
+                    self._scripts = dict.fromkeys(self._scripts, "")  # their calls need not be guessed
                 yield parsed
+
+
+def _script_blocks(result: Block, code: str) -> Iterator[Block]:
+    """Yield the calls in a script with its result.
+
+    Its only call has the result, if that is a command. Other commands have none. Files count as read and
+    edited unless the script failed.
+    """
+    calls = [
+        Block("tool_use", tool_id=f"{result.tool_id}#{number}", tool_name=name, tool_input=given)
+        for number, (name, given) in enumerate(calls_in(code))
+    ]
+    yield from calls
+    if [call.tool_name for call in calls] == [SHELL]:
+        yield from (replace(result, text="", is_error=False), replace(result, tool_id=calls[0].tool_id))
+        return
+    has_memory = any(asks_memory(call.tool_name, call.tool_input) for call in calls)
+    yield replace(result, text=FROM_MEMORY) if has_memory else result
+    for call in calls:
+        if not result.is_error and call.tool_name != SHELL:
+            yield Block("tool_result", tool_id=call.tool_id)
 
 
 def _command_blocks(blocks: tuple[Block, ...]) -> tuple[Block, ...]:

@@ -1,7 +1,8 @@
 """Read a rollout of Codex: JSON lines with `timestamp`, `type`, and `payload`.
 
 A `response_item` is what the model saw or said. An `event_msg` is what the client showed; the one about a
-prompt has it without what Codex adds for the model. Before August 2025, a line was a response item itself.
+prompt has it without what Codex adds for the model: a `user_message`, or since 0.171 an `item_completed`
+with a `UserMessage`. Before August 2025, a line was a response item itself.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from typing import Any, Literal, NamedTuple
 
 from memkit import anchors
 from memkit.agents.codex.tools import command_of, patch_in
-from memkit.agents.fields import INTERRUPTED, UUID, fields, parsed, string, texts
+from memkit.agents.fields import INTERRUPTED, UUID, fields, objects, parsed, string, texts
 from memkit.agents.patches import PATCH, edits_of
 from memkit.agents.session_file import JsonLines
 from memkit.conversation.entry import Block, Hide, TranscriptEntry
 from memkit.conversation.values import cleaned, parse_time
 from memkit.files import files_below
+from memkit.hook.codex import NAME
 
-NAME = "codex"
 Role = Literal["user", "assistant"]
 HEAD_LINES = 200
 """How many lines to look through for what holds for the whole session."""
@@ -35,7 +36,7 @@ _FIRST_LINE = re.compile(rb'\{[^{}]{0,200}"type": ?"session_meta"')
 _FILE_ID = re.compile(UUID.pattern + r"\Z")
 _CWD = re.compile(r"<cwd>([^<\n]{1,4096})</cwd>")
 _INJECTED = re.compile(
-    r"\s*(?:# AGENTS\.md instructions for|<(?:environment_context|user_instructions|turn_aborted|skill"
+    r"\s*(?:# AGENTS\.md instructions\b|<(?:environment_context|user_instructions|turn_aborted|skill"
     r"|user_shell_command|subagent_notification|permissions instructions)\b)"
 )
 _IDE_CONTEXT, _IDE_REQUEST = "# Context from my IDE setup:", "## My request for Codex:"
@@ -51,11 +52,15 @@ _CALLS = frozenset("function_call custom_tool_call local_shell_call web_search_c
 _OUTPUTS = frozenset("function_call_output custom_tool_call_output tool_search_output".split())
 
 
+def codex_home() -> str:
+    """Return the path of Codex's own directory."""
+    return os.path.abspath(os.path.expanduser(os.environ.get("CODEX_HOME") or "~/.codex"))
+
+
 def rollouts() -> Iterator[str]:
     """Yield `rollout-TIME-ID.jsonl` of all sessions on this machine, also of archived ones."""
-    home = os.path.expanduser(os.environ.get("CODEX_HOME") or "~/.codex")
     for folder in ("sessions", "archived_sessions"):
-        yield from files_below(os.path.join(home, folder), "rollout-*.jsonl")
+        yield from files_below(os.path.join(codex_home(), folder), "rollout-*.jsonl")
 
 
 def is_rollout(path: Path, head: bytes) -> bool:
@@ -64,13 +69,15 @@ def is_rollout(path: Path, head: bytes) -> bool:
 
 
 class _Head(NamedTuple):
-    """What the first lines tell. `has_events`: whether events tell the prompts; None if unknown."""
+    """What the first lines tell. `event`: the type of the events that tell the prompts, "" if none do; None
+    if unknown.
+    """
 
     session: str
     cwd: str
     branch: str
     is_agent: bool
-    has_events: bool | None
+    event: str | None
 
 
 class Rollout(JsonLines):
@@ -115,7 +122,7 @@ class Rollout(JsonLines):
             self._context_start = -1
             more = {"is_narration": payload.get("phase") == "commentary"}
         else:
-            if kind not in ("session_meta", "world_state") and value is not payload:
+            if kind not in ("session_meta", "world_state", "token_usage_record") and value is not payload:
                 self.counts["unknown"] += 1
             return None
         return TranscriptEntry(
@@ -146,11 +153,13 @@ class Rollout(JsonLines):
         item, text, images = payload.get("type"), "", 0
         if kind == "event_msg" and item == "turn_aborted" and payload.get("reason") == "interrupted":
             return INTERRUPTED
-        if kind == "event_msg" and item == "user_message":
+        if kind == "event_msg" and _tells_prompt(payload) and self._head.event in (None, item):
+            parts = objects(fields(payload.get("item")).get("content"))
             shown = (payload.get(name) for name in ("images", "local_images"))
-            images = sum(len(one) for one in shown if isinstance(one, list))
-            text = string(payload.get("message"))
-        elif kind == "response_item" and payload.get("role") == "user" and self._head.has_events is False:
+            images = sum("image" in string(one.get("type")) for one in parts)
+            images += sum(len(one) for one in shown if isinstance(one, list))
+            text = "\n\n".join(texts(parts)) or string(payload.get("message"))
+        elif kind == "response_item" and payload.get("role") == "user" and self._head.event == "":
             text = "\n\n".join(one for one in texts(payload.get("content")) if not _INJECTED.match(one))
         if text.startswith(_IDE_CONTEXT) and _IDE_REQUEST in text:
             text = text.partition(_IDE_REQUEST)[2]
@@ -205,7 +214,7 @@ class Rollout(JsonLines):
     @cached_property
     def _head(self) -> _Head:
         meta: dict[str, Any] = {}
-        cwd, has_events = "", None
+        cwd, event = "", None
         first = JsonLines(self.path)
         lines = islice(first._lines(), HEAD_LINES)
         for value in (value for _, _, line in lines for _, value in first._decode(line)):
@@ -213,8 +222,8 @@ class Rollout(JsonLines):
             item, role = string(payload.get("type")), payload.get("role")
             if not meta and (kind == "session_meta" or (value is payload and "id" in value)):
                 meta = payload
-            elif item == "user_message" or item in _CALLS or role == "assistant":
-                has_events = item == "user_message"
+            elif _tells_prompt(payload) or item in _CALLS or role == "assistant":
+                event = item if _tells_prompt(payload) else ""
                 break
             elif not cwd and role == "user":
                 found = _CWD.search("\n".join(texts(payload.get("content"))))
@@ -224,7 +233,7 @@ class Rollout(JsonLines):
         is_agent = "subagent" in fields(meta.get("source"))
         branch = string(fields(meta.get("git")).get("branch"))
         session = f"{anchors.safe(name)[:80]}@{NAME}"
-        return _Head(session, string(meta.get("cwd")) or cwd, branch, is_agent, has_events)
+        return _Head(session, string(meta.get("cwd")) or cwd, branch, is_agent, event)
 
 
 def _opened(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -232,6 +241,12 @@ def _opened(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     if isinstance(payload, dict):
         return string(value.get("type")), payload
     return "response_item" if value.keys() & {"role", "call_id", "action"} else "", value
+
+
+def _tells_prompt(payload: dict[str, Any]) -> bool:
+    if payload.get("type") == "item_completed":
+        return fields(payload.get("item")).get("type") == "UserMessage"
+    return payload.get("type") == "user_message"
 
 
 def _call(payload: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:

@@ -56,6 +56,10 @@ class Rollout:
     def typed(self, text: str) -> Rollout:
         return self.said("user", text).event("user_message", message=text, images=[], local_images=[])
 
+    def item(self, name: str, *content: dict[str, str]) -> Rollout:
+        """An item that is complete, as Codex 0.171 tells a prompt."""
+        return self.event("item_completed", item={"type": name, "content": list(content)})
+
     def answer(self, text: str) -> Rollout:
         self.event("agent_message", message=text).said("assistant", text, phase="final_answer")
         return self.event("task_complete", last_agent_message=text)

@@ -51,6 +51,18 @@ def test_the_original_exchange(tmp_path: Path) -> None:
     ]
 
 
+def test_prompts_of_0_171(tmp_path: Path) -> None:
+    """A prompt is an item; what Codex adds for the model begins without the directory."""
+    rollout = Rollout().said("user", "# AGENTS.md instructions\n\n<INSTRUCTIONS>\nBe brief.\n</INSTRUCTIONS>")
+    for prompt in ("Which port?", "And the host?"):
+        rollout.said("user", prompt).item("UserMessage", {"type": "text", "text": prompt}, {"type": "local_image"})
+        rollout.item("AgentMessage", {"type": "Text", "text": "7443."}).said("assistant", "7443.")
+    turns = turns_of(rollout.add("token_usage_record", usage={}).write(tmp_path))
+    assert [(turn.prompt, turn.answer) for turn in turns] == [
+        ("Which port?\n\n[image]", "7443."), ("And the host?\n\n[image]", "7443."),
+    ]  # fmt: skip
+
+
 def test_a_turn_that_was_interrupted(tmp_path: Path) -> None:
     rollout = Rollout().prompt("Why?", 1).call("exec_command", "c", cmd="sleep 9").said("user", "<turn_aborted>")
     path = rollout.event("turn_aborted", reason="interrupted").write(tmp_path)
