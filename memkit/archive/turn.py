@@ -62,11 +62,7 @@ class ArchivedTurn:
 
 
 def make_archived_turn(
-    turn: Turn,
-    root: str,
-    transcript: Path,
-    redact: Callable[[str], str],
-    hide: Hide | None = None,
+    turn: Turn, root: str, transcript: Path, redact: Callable[[str], str], hide: Hide | None = None
 ) -> ArchivedTurn:
     """Return `turn`, read from `transcript`, for the archive of the project at `root`.
 

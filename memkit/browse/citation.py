@@ -77,14 +77,9 @@ class Citation:
 
 
 def find_citation(
-    project: Project,
-    home: Home,
-    prefix: str,
-    context: int,
-    redact: Callable[[str], str],
-    *,
+    project: Project, home: Home, prefix: str, context: int, redact: Callable[[str], str], *,
     other_projects: bool = True,
-) -> Citation:
+) -> Citation:  # fmt: skip
     """Return the bullet whose citation id begins with `prefix`, with `context` events around its proof.
 
     All quoted text passes through `redact`. Without `other_projects`, read only sessions that memkit's own

@@ -74,13 +74,9 @@ class Section(_Section, total=False):
 
 
 def expand_known(
-    project: Project,
-    home: Home,
-    settings_of: Callable[[Project], Settings],
-    prefix: str,
-    *,
+    project: Project, home: Home, settings_of: Callable[[Project], Settings], prefix: str, *,
     other_projects: bool = True,
-) -> Section:
+) -> Section:  # fmt: skip
     """Return the section around an entry or other text of any memory that a search of `project` looks into.
 
     Without `other_projects` that is the project itself and the user's memory. See `expand`.
@@ -232,9 +228,7 @@ def _bounds(document: Document, chunk: Chunk, path: Path, is_unchanged: bool) ->
             if (own.level, own.breadcrumb) == (chunk.level, chunk.breadcrumb)
         ]
     if not found:
-        raise NotFoundError(
-            f"{path} has changed and no longer has a section {chunk.heading!r}; search again"
-        )
+        raise NotFoundError(f"{path} has changed and no longer has a section {chunk.heading!r}; search again")
     start, end = min(found, key=lambda one: max(0, one[0] - wanted[1] + 1, wanted[0] - one[1] + 1))
     if is_unchanged:
         for held in sections:

@@ -68,9 +68,7 @@ class _Commit(NamedTuple):
     subject: str
 
 
-def file_history(
-    journal: Journal, file: str, checkout: str, announce: Callable[[str], None]
-) -> FileHistory:
+def file_history(journal: Journal, file: str, checkout: str, announce: Callable[[str], None]) -> FileHistory:
     """Return the history of `file`, a path from the root of the journal's project, or its last parts.
 
     Git follows its renames in the worktree around `checkout`. A memory file that cannot be read is reported
@@ -152,9 +150,7 @@ def _minute(seconds: str) -> str:
         return ""
 
 
-def _turns(
-    day: str, content: DayFile, names: list[str], commits: list[_Commit]
-) -> Iterator[FileEvent]:
+def _turns(day: str, content: DayFile, names: list[str], commits: list[_Commit]) -> Iterator[FileEvent]:
     for heading, turns in content.groups():
         for turn in turns:
             text = content.text(turn)

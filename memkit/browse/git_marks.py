@@ -191,8 +191,7 @@ def marked_sections(sections: Sequence[Section], directory: str = "") -> list[Se
     ]  # fmt: skip
     found = find_marks(entries, directory)
     return [
-        {**one, "git": marks.as_dict()} if marks else one
-        for one, marks in zip(sections, found, strict=True)
+        {**one, "git": marks.as_dict()} if marks else one for one, marks in zip(sections, found, strict=True)
     ]
 
 
@@ -387,9 +386,7 @@ class _Repository:
         changes = history.changes if history and history.wait(ends - time.monotonic()) else {}
         found = []
         for entry in self._entries:
-            commits = sorted(
-                one for one in entry.commits if any(full.startswith(one) for full in elsewhere)
-            )
+            commits = sorted(one for one in entry.commits if any(full.startswith(one) for full in elsewhere))
             is_gone = branches_here is not None and entry.branch not in branches_here
             marks = GitMarks(
                 commits=tuple(commits), branch=self._head.branch, gone_branch=entry.branch if is_gone else ""

@@ -83,9 +83,7 @@ class _History:
             if date < self._filters.since:
                 return
             known = (
-                self.joined(name, days)
-                for name, days in days_of.items()
-                if self._filters.includes(name)
+                self.joined(name, days) for name, days in days_of.items() if self._filters.includes(name)
             )
             yield from sorted((one for one in known if one), key=activity, reverse=True)
 
@@ -107,9 +105,7 @@ class _History:
 
     def joined(self, session: str, days: list[str]) -> PastSession | None:
         read = [(self._lines(day), day) for day in days]
-        lines = [
-            (content, known[session], day) for (content, known), day in read if session in known
-        ]
+        lines = [(content, known[session], day) for (content, known), day in read if session in known]
         if not lines or not any(self._is_wanted(content, line) for content, line, _ in lines):
             return None
         (_, first, day), (_, last, _) = lines[0], lines[-1]

@@ -88,11 +88,7 @@ def sessions_of(answer: Answer) -> list[FoundSession]:
 
 
 def resumable(
-    home: Home,
-    session: FoundSession,
-    chunks: Callable[[], Sequence[Chunk]],
-    *,
-    other_projects: bool = True,
+    home: Home, session: FoundSession, chunks: Callable[[], Sequence[Chunk]], *, other_projects: bool = True
 ) -> Resumable:
     """Return how to resume `session`. Raise `MemkitError` with the reason if that is not possible.
 

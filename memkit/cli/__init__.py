@@ -162,8 +162,7 @@ class _LazyGroup(click.Group):
 
 
 @click.group(
-    cls=_LazyGroup,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
 @click.option(
     "--set", "assignments", multiple=True, metavar="SECTION.NAME=VALUE",

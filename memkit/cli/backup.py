@@ -32,12 +32,7 @@ if TYPE_CHECKING:
 )
 @click.option("--with-anchors", is_flag=True, help="Keep memkit's comments in the Markdown.")
 def export_command(
-    context: Context,
-    kind: str,
-    since: str | None,
-    until: str | None,
-    output: str | None,
-    with_anchors: bool,
+    context: Context, kind: str, since: str | None, until: str | None, output: str | None, with_anchors: bool
 ) -> None:
     """Write the days of this project's memory as one file.
 

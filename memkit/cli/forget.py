@@ -38,19 +38,10 @@ SHOWN_ENTRIES = 20
 @click.option("--dry-run", is_flag=True, help="Only show what would be erased.")
 @click.option("--yes", is_flag=True, help="Do not ask; other projects keep their copies.")
 def forget_command(
-    context: Context,
-    ids: tuple[str, ...],
-    session: str | None,
-    since: str | None,
-    until: str | None,
-    query: str | None,
-    k: int | None,
-    everything: bool,
-    user: bool,
-    everywhere: bool,
-    dry_run: bool,
+    context: Context, ids: tuple[str, ...], session: str | None, since: str | None, until: str | None,
+    query: str | None, k: int | None, everything: bool, user: bool, everywhere: bool, dry_run: bool,
     yes: bool,
-) -> None:
+) -> None:  # fmt: skip
     """Erase something from journal, archive, and index for good, and never import it again.
 
     Each ID names a result of `memkit search`, a turn, a bullet, a note, or a fact. Erasing a turn also
@@ -103,13 +94,9 @@ def forget_command(
 
 
 def _select(
-    memory: InterfaceMemory,
-    ids: tuple[str, ...],
-    session: str | None,
-    days: tuple[str | None, str | None],
-    query: str | None,
-    k: int | None,
-) -> ForgetSelection:
+    memory: InterfaceMemory, ids: tuple[str, ...], session: str | None, days: tuple[str | None, str | None],
+    query: str | None, k: int | None,
+) -> ForgetSelection:  # fmt: skip
     from memkit.forget import selection
 
     project, home, now = memory.project, memory.home, time.time()

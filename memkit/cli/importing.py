@@ -37,12 +37,7 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Show what would be imported, and write nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask before FILE or DIR is imported into other projects.")
 def import_command(
-    context: Context,
-    paths: tuple[str, ...],
-    everything: bool,
-    since: str | None,
-    dry_run: bool,
-    yes: bool,
+    context: Context, paths: tuple[str, ...], everything: bool, since: str | None, dry_run: bool, yes: bool
 ) -> None:
     """Import existing sessions of Claude Code and of other coding agents.
 
@@ -160,11 +155,7 @@ def _asked_for_others(context: Context, selection: ImportSelection, yes: bool) -
 
 
 def select(
-    context: Context,
-    paths: tuple[str, ...] = (),
-    *,
-    everything: bool = False,
-    since: date | None = None,
+    context: Context, paths: tuple[str, ...] = (), *, everything: bool = False, since: date | None = None
 ) -> ImportSelection:
     """Select what to import: `paths`, else the agents' sessions of the project, or of `everything`."""
     from memkit.agents.claude_code.files import history_file

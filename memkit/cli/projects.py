@@ -23,10 +23,7 @@ if TYPE_CHECKING:
     from memkit.capture.project_list import ListedProject
 
 VALUES = {
-    "link": "PATH",
-    "rename": "NAME",
-    "merge": "PATH",
-    "folder": f"folder: {OPENCLAW_DAYS} or {OWN_FOLDER}",
+    "link": "PATH", "rename": "NAME", "merge": "PATH", "folder": f"folder: {OPENCLAW_DAYS} or {OWN_FOLDER}"
 }
 """The actions that take a value, and what it is."""
 

@@ -29,9 +29,7 @@ def recall_command(context: Context, from_stdin: bool) -> None:
       memkit recall --stdin < question.txt
     """
     if click.get_current_context().args or not from_stdin:
-        raise click.UsageError(
-            "recall is for the skill and needs --stdin; ask with `memkit search QUERY`"
-        )
+        raise click.UsageError("recall is for the skill and needs --stdin; ask with `memkit search QUERY`")
     question = sys.stdin.buffer.read().decode("utf-8", "replace").strip()
     try:
         text, value = _recall(context, question)

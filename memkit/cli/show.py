@@ -182,8 +182,7 @@ def _origin(entry: Entry, root: str) -> list[str]:
         lines.append(f"original exchange: memkit transcript {quote(entry.session)}")
     elif entry.session and entry.turns:
         lines.append(
-            "original exchange: memkit transcript "
-            f"{quote(entry.session)} --turn {quote(entry.turns[0])}"
+            "original exchange: memkit transcript " f"{quote(entry.session)} --turn {quote(entry.turns[0])}"
         )
     if entry.kind == "citation":
         lines.append(f"proof: memkit cite {quote(entry.id)}")

@@ -67,9 +67,7 @@ def stats_command(context: Context, all_projects: bool, since: str | None, svg: 
     from memkit.stats import gather
 
     first = day_named(since)
-    stats = gather(
-        context.home, context.project, first, all_projects=all_projects, announce=context.say
-    )
+    stats = gather(context.home, context.project, first, all_projects=all_projects, announce=context.say)
     for line in stats.problems:
         context.say(line)
     if svg is not None:

@@ -129,9 +129,7 @@ def summarize_command(context: Context, node: str, since: str | None, dry_run: b
     elif not candidates:
         echo("Nothing is waiting for a summary" + _older_days(first))
     else:
-        echo(
-            f"{plural(len(candidates), 'segment')} of {plural(turns, 'turn')}: about {_amount(plan)}."
-        )
+        echo(f"{plural(len(candidates), 'segment')} of {plural(turns, 'turn')}: about {_amount(plan)}.")
         if plan.tokens > plan.left:
             echo(f"Today's budget has only {plan.left:,} tokens left; memkit does the rest tomorrow.")
     if dry_run or not candidates:
@@ -249,9 +247,7 @@ def compact_command(
     diff = list(compaction.preview(change))
     if change and not context.as_json:
         _show_diff(diff)
-    is_written = bool(change) and (
-        yes or (may_ask and click.confirm(f"Write to {plain(target)}?", err=True))
-    )
+    is_written = bool(change) and (yes or (may_ask and click.confirm(f"Write to {plain(target)}?", err=True)))
     kept = compaction.write(change) if is_written else None
     if is_written:
         context.memory().index()

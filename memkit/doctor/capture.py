@@ -113,9 +113,7 @@ WRITING_SECONDS = 60.0
 def last_events(home: Home) -> dict[str, float]:
     """Return when a hook last ran in each project: seconds since the epoch by root."""
     times = [(one.project, one.last_event) for one in Sessions(home) if one.last_event]
-    times += [
-        (str(item.record.get("project", "")), spool.time_of(item.record)) for item in _all_events(home)
-    ]
+    times += [(str(item.record.get("project", "")), spool.time_of(item.record)) for item in _all_events(home)]
     last: dict[str, float] = {}
     for root, when in times:
         if root:

@@ -66,9 +66,7 @@ def check_chunks(subject: Subject) -> Iterator[Finding]:
     if snapshot is None or files.problems or not is_up_to_date(snapshot, files, subject.settings):
         return
     model = subject.settings.embedding.model
-    expected = {
-        chunk.id(model) for file in files.values() for chunk in chunk_file(file, subject.settings)[0]
-    }
+    expected = {chunk.id(model) for file in files.values() for chunk in chunk_file(file, subject.settings)[0]}
     differing = expected ^ {snapshot.id(position) for position in range(len(snapshot))}
     if differing:
         yield make_finding("index-differs", count=plural(len(differing), "chunk"))
@@ -114,14 +112,9 @@ def _index(subject: Subject, is_rebuild: bool) -> str:
     lines: list[str] = []
     with index_lock(subject.home, WAIT_SECONDS):
         report = sync_project(
-            subject.project,
-            subject.home,
-            subject.settings,
-            rebuild=is_rebuild,
-            keep_vectors=True,
-            compare=True,
-            announce=lines.append,
-        )
+            subject.project, subject.home, subject.settings, rebuild=is_rebuild, keep_vectors=True,
+            compare=True, announce=lines.append,
+        )  # fmt: skip
     line = f"{plural(report.chunks, 'chunk')} of {subject.project.root} indexed"
     if report.missing and subject.settings.embedding.provider != "none":
         raise MemkitError(f"{line}, but {report.missing} of them not embedded: {report.degraded}")

@@ -66,9 +66,7 @@ class EmbeddingService:
     keys: tuple[str, ...]  # environment variables; the first one that is set counts
     tokens: int  # how many an unknown model reads
 
-    def check(
-        self, home: Home, chosen: EmbeddingSettings, environ: Mapping[str, str] = os.environ
-    ) -> str:
+    def check(self, home: Home, chosen: EmbeddingSettings, environ: Mapping[str, str] = os.environ) -> str:
         """Return the user's key, or "" if there is none and none is needed.
 
         Raise `EmbeddingError`, with advice, if the package or the key is missing.
@@ -82,9 +80,7 @@ class EmbeddingService:
             ) from error
         key = find_key(with_keys(environ, home), self.keys, EmbeddingError)
         if needs_key(chosen) and not key:
-            raise EmbeddingError(
-                f"the embedding provider {self.name} needs a key; {how_to_set(self.name)}"
-            )
+            raise EmbeddingError(f"the embedding provider {self.name} needs a key; {how_to_set(self.name)}")
         return key
 
     def connect(self, chosen: EmbeddingSettings, key: str, for_queries: bool) -> Function:
@@ -183,9 +179,7 @@ class RemoteEmbedder:
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """Return the vector of a query; see `Embedder.embed_query`."""
-        vector: NDArray[np.float32] = self._request(
-            True, [self._prefixed(text, self._prefixes.query)]
-        )[0]
+        vector: NDArray[np.float32] = self._request(True, [self._prefixed(text, self._prefixes.query)])[0]
         return vector
 
     def windows(self, text: str) -> list[str]:

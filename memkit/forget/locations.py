@@ -274,15 +274,10 @@ class _Finder:
 
     def _update_forgotten(self, roots: frozenset[str] | set[str]) -> None:
         self._found.forgotten = msgspec.structs.replace(
-            self._forgotten,
-            turns=frozenset(self._turns),
-            grips=frozenset(self._grips),
-            notes=frozenset(self._notes),
-            facts=frozenset(self._facts),
-            minutes=frozenset(self._minutes),
-            only=self._only,
-            roots=frozenset(roots),
-        )
+            self._forgotten, turns=frozenset(self._turns), grips=frozenset(self._grips),
+            notes=frozenset(self._notes), facts=frozenset(self._facts), minutes=frozenset(self._minutes),
+            only=self._only, roots=frozenset(roots),
+        )  # fmt: skip
 
     def _add_turn(self, turn: str, root: str, session: str, began: datetime | float | None) -> None:
         if self._everywhere or self._forgotten.covers_everywhere(turn, session, began):
@@ -418,9 +413,7 @@ class _Finder:
         if turns or notes or found or whole:
             entries = tuple(_entry(day, section, "turn") for section in turns)
             noted = tuple(_entry(day, section, "note") for section in notes)
-            self._found.days.append(
-                DayLocation(journal.project, day, entries, noted, len(found), whole)
-            )
+            self._found.days.append(DayLocation(journal.project, day, entries, noted, len(found), whole))
 
     def _search_facts(self, journals: list[Journal]) -> None:
         is_scoped = not self._everywhere and any(period.project for period in self._forgotten.periods)

@@ -47,9 +47,7 @@ def decode(data: bytes, source: str = "") -> tuple[str, int]:
     return visible(team_files.harmless(text)) if team_files.is_team(source) else text, replaced
 
 
-def chunk_markdown(
-    text: str, source: str, *, source_hash: str, options: ChunkingSettings
-) -> list[Chunk]:
+def chunk_markdown(text: str, source: str, *, source_hash: str, options: ChunkingSettings) -> list[Chunk]:
     """Return the chunks of a Markdown file, in order.
 
     Together they have every line that is not blank, except the unedited lines of extracts and overviews: the

@@ -113,9 +113,7 @@ class Manifest:
                 raise StaleSnapshotError(f"the snapshot in {directory} is of another version of memkit")
             segments = {one: _stat(stat) for one, stat in value["segments"].items()}
             _checked(all(map(_NAME.fullmatch, segments)), list(segments))
-            entries = {
-                source: _entry(values, len(segments)) for source, values in value["sources"].items()
-            }
+            entries = {source: _entry(values, len(segments)) for source, values in value["sources"].items()}
             return cls(name, _text(value["root"]), segments, entries)
         except FileNotFoundError as error:
             raise StaleSnapshotError(f"the snapshot in {directory} is gone") from error

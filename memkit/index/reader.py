@@ -277,9 +277,7 @@ class ChunkReader:
             hint = "`memkit search` prints IDs, and finds text that has changed since"
             raise NotFoundError(f"nothing in this project has the ID {prefix!r}; {hint}")
         if len(found) > 1:
-            shown = ", ".join(
-                self.id(n)[: max(SHOWN_ID_CHARACTERS, len(prefix) + 2)] for n in found[:5]
-            )
+            shown = ", ".join(self.id(n)[: max(SHOWN_ID_CHARACTERS, len(prefix) + 2)] for n in found[:5])
             raise AmbiguousIdError(f"the ID {prefix!r} matches {len(found)} entries: {shown}")
         return found[0]
 

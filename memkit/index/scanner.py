@@ -61,11 +61,7 @@ def is_gone(error: OSError) -> bool:
 
 
 def scan(
-    root: Path,
-    paths: Sequence[str],
-    *,
-    exclude: Sequence[str] = (),
-    unreadable: Unreadable | None = None,
+    root: Path, paths: Sequence[str], *, exclude: Sequence[str] = (), unreadable: Unreadable | None = None
 ) -> Iterator[SourceFile]:
     """Yield the Markdown files under `paths`, each once, sorted by source.
 
@@ -194,9 +190,7 @@ def _source(root: Path, base: Path) -> str:
     return base.as_posix()
 
 
-def _walk(
-    base: Path, source: str, exclude: Sequence[str], unreadable: Unreadable
-) -> Iterator[SourceFile]:
+def _walk(base: Path, source: str, exclude: Sequence[str], unreadable: Unreadable) -> Iterator[SourceFile]:
     boundary = _real(base)
     directories = [(base, source)]
     visited: set[Path] = set()

@@ -42,9 +42,7 @@ NAMES = "names"
 NAMED = ("session", "kind", "branch", "source", "domain")
 """The columns that hold numbers instead of names: equal numbers mean equal names, -1 means ""."""
 
-DTYPE = np.dtype(
-    [*((name, np.int32) for name in ("length", "entry", "day", *NAMED)), ("text", np.int64)]
-)
+DTYPE = np.dtype([*((name, np.int32) for name in ("length", "entry", "day", *NAMED)), ("text", np.int64)])
 """One row per chunk, so that a search need not parse 100,000 chunks to rank them.
 
 `length` is the content's in characters. `entry` numbers the turns; any other chunk is its own entry.
@@ -119,12 +117,9 @@ class Segment(ChunkSegment):
 
 
 def write_rows(
-    directory: Path,
-    rows: Sequence[Row],
-    dimensions: int,
-    language: str,
+    directory: Path, rows: Sequence[Row], dimensions: int, language: str,
     known: Mapping[str, tuple[Segment, int]] | None = None,
-) -> str:
+) -> str:  # fmt: skip
     """Write a segment of sorted `rows`, whose vectors have `dimensions`; return its name. Raise `OSError`.
 
     `known` says by id which chunks have the same terms as a chunk of another segment, and its place there:
@@ -200,17 +195,10 @@ def write_merged(directory: Path, segments: Sequence[Segment], runs: Sequence[Ru
 
 
 def _write(
-    directory: Path,
-    lines: Sequence[bytes | memoryview],
-    lengths: NDArray[np.int64],
-    ids: Sequence[bytes | memoryview],
-    columns: Columns,
-    vectors: Sequence[NDArray[np.float32]],
-    windows: NDArray[np.int64],
-    dimensions: int,
-    postings: Arrays,
-    signature: str,
-) -> str:
+    directory: Path, lines: Sequence[bytes | memoryview], lengths: NDArray[np.int64],
+    ids: Sequence[bytes | memoryview], columns: Columns, vectors: Sequence[NDArray[np.float32]],
+    windows: NDArray[np.int64], dimensions: int, postings: Arrays, signature: str,
+) -> str:  # fmt: skip
     """Write a segment; return its name. `lengths` are bytes of lines, `windows` vectors of chunks."""
     name = uuid.uuid4().hex
     count = int(windows.sum())
@@ -280,9 +268,7 @@ def make_columns(chunks: Sequence[Chunk]) -> Columns:
     for number, chunk in enumerate(chunks):
         turn = (chunk.source, chunk.session, chunk.turns)
         entry: object = turn if chunk.kind == "turn" else number
-        named = (
-            codes[name].setdefault(getattr(chunk, name), len(codes[name]) - 1) for name in NAMED
-        )
+        named = (codes[name].setdefault(getattr(chunk, name), len(codes[name]) - 1) for name in NAMED)
         rows.append(
             (
                 len(chunk.content),
@@ -317,9 +303,7 @@ def join_columns(parts: Sequence[Columns]) -> Columns:
     return columns, {name: list(known) for name, known in codes.items()}
 
 
-def _renumbered(
-    numbers: NDArray[np.int32], names: Sequence[str], known: dict[str, int]
-) -> NDArray[np.int32]:
+def _renumbered(numbers: NDArray[np.int32], names: Sequence[str], known: dict[str, int]) -> NDArray[np.int32]:
     first = np.full(len(names) + 1, len(numbers))
     first[numbers[::-1]] = np.arange(len(numbers))[::-1]  # of several, the last assignment stays
     used = np.flatnonzero(first[:-1] < len(numbers))

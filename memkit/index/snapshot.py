@@ -49,9 +49,7 @@ class Snapshot(ChunkReader):
 
     segments: Sequence[Segment]
 
-    def __init__(
-        self, directory: Path, language: str | None = None, earlier: Snapshot | None = None
-    ) -> None:
+    def __init__(self, directory: Path, language: str | None = None, earlier: Snapshot | None = None) -> None:
         """Open the current state in `directory`; take open segments from `earlier`.
 
         Raise `StaleSnapshotError`, also for words of another `language`. None accepts any, for a merge.
@@ -152,9 +150,7 @@ class Snapshot(ChunkReader):
             lengths.append(self.segments[run.segment].arrays["lengths"][run.first : run.last])
         postings = [one.postings for one in self.segments]
         return LexicalIndex(
-            self.language,
-            JoinedPostings(list(zip(postings, places, strict=True))),
-            np.concatenate(lengths),
+            self.language, JoinedPostings(list(zip(postings, places, strict=True))), np.concatenate(lengths)
         )
 
     def author(self, position: int) -> str:
@@ -163,9 +159,7 @@ class Snapshot(ChunkReader):
 
     def rows(self) -> list[Row]:
         """Return all chunks."""
-        return [
-            self._row(run.segment, place) for run in self.runs for place in range(run.first, run.last)
-        ]
+        return [self._row(run.segment, place) for run in self.runs for place in range(run.first, run.last)]
 
     def rows_of(self, source: str) -> list[Row]:
         """Return the chunks of a memory file."""
@@ -244,13 +238,9 @@ def prepare(directory: Path) -> None:
 
 
 def write_manifest(
-    directory: Path,
-    root: str,
-    segments: Sequence[str],
-    entries: Mapping[str, Entry],
-    name: str = "",
+    directory: Path, root: str, segments: Sequence[str], entries: Mapping[str, Entry], name: str = "",
     known: Mapping[str, Stat] | None = None,
-) -> None:
+) -> None:  # fmt: skip
     """Make these entries of these segments the current state; remove all other segments.
 
     Segments without an entry are left out. Pass the current state's `name` to keep it if no chunk changes.

@@ -122,9 +122,7 @@ class Store:
             graph |= SERVER_GRAPH
         try:
             self._client = _remote_client(home, uri) if path is None else _local_client(path)
-            self._collection: Collection = _call(
-                _collection, client=self._client, name=name, graph=graph
-            )
+            self._collection: Collection = _call(_collection, client=self._client, name=name, graph=graph)
         except IndexStoreError:
             _forget_clients()
             raise
@@ -203,12 +201,9 @@ class Store:
         if batch.ids:
             texts = {"documents": batch.texts} if self._owner else {}
             _call(
-                self._collection.upsert,
-                ids=batch.ids,
-                embeddings=batch.vectors,
-                metadatas=batch.metadatas,
+                self._collection.upsert, ids=batch.ids, embeddings=batch.vectors, metadatas=batch.metadatas,
                 **texts,
-            )
+            )  # fmt: skip
 
     def delete(self, chunks: Mapping[str, Metadata]) -> None:
         """Remove chunks, given with their metadata."""

@@ -163,14 +163,9 @@ class Update:
     """
 
     def __init__(
-        self,
-        target: Target,
-        files: CurrentFiles,
-        made: Vectors,
-        last: Snapshot | None,
-        base: Snapshot | None = None,
-        embedded: Snapshot | None = None,
-    ) -> None:
+        self, target: Target, files: CurrentFiles, made: Vectors, last: Snapshot | None,
+        base: Snapshot | None = None, embedded: Snapshot | None = None,
+    ) -> None:  # fmt: skip
         self.target = target
         self.settings = target.settings
         self.files = files
@@ -245,9 +240,7 @@ class Update:
         if base is not None:
             sources = {one for one in sources if _rows_differ(self.entries.get(one), old.get(one))}
         note_changed(self.directory, sources)
-        write_manifest(
-            self.directory, self.target.project.root, self.segments, self.entries, known=known
-        )
+        write_manifest(self.directory, self.target.project.root, self.segments, self.entries, known=known)
 
     def _batches(self) -> Iterator[tuple[list[Row], float]]:
         """Yield the chunks of all files that are not kept, without vectors, some files at a time.

@@ -88,9 +88,7 @@ class Provider(Protocol):
 
 
 def find_provider(
-    settings: SummarizeSettings,
-    environ: Mapping[str, str] = os.environ,
-    home: Home | None = None,
+    settings: SummarizeSettings, environ: Mapping[str, str] = os.environ, home: Home | None = None
 ) -> Provider:
     """Return the provider that the settings name, with its key and model. Send nothing yet.
 

@@ -148,26 +148,18 @@ class Calls:
     """
 
     def __init__(
-        self,
-        home: Home,
-        find_provider: Callable[[SummarizeSettings], Provider],
+        self, home: Home, find_provider: Callable[[SummarizeSettings], Provider],
         clock: Callable[[], float] = time.time,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.ledger = Ledger(home)
         self._find_provider = find_provider
         self.now = clock
         self.made = 0
 
     def plan(
-        self,
-        calls: int,
-        material: int,
-        instructions: str,
-        settings: SummarizeSettings,
-        *,
-        at_most: bool = False,
-        needs_model: bool = True,
-    ) -> Plan:
+        self, calls: int, material: int, instructions: str, settings: SummarizeSettings, *,
+        at_most: bool = False, needs_model: bool = True,
+    ) -> Plan:  # fmt: skip
         """Estimate `calls` calls with the same instructions and `material` tokens in all.
 
         With `at_most`, return the most they may take, as the budget counts them. Raise `NotConfiguredError`

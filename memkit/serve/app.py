@@ -36,13 +36,9 @@ to show as such.
 
 
 def make_app(
-    open_memory: Opener,
-    keys: Keys,
-    hosts: Iterable[str],
-    rate: int,
-    links: Sequence[Link] = (),
+    open_memory: Opener, keys: Keys, hosts: Iterable[str], rate: int, links: Sequence[Link] = (),
     live: Live | None = None,
-) -> ASGIApp:
+) -> ASGIApp:  # fmt: skip
     """Return the whole app.
 
     `hosts` are the names it answers under, `rate` is the most requests of a key in a minute, `links`

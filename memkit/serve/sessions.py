@@ -22,16 +22,9 @@ TEXT_CHARACTERS = 20_000
 
 @router.get("/sessions", responses=returns(SessionPage))
 async def list_sessions(
-    ask: ReadingTimeline,
-    day: Day = "",
-    since: Day = "",
-    until: Day = "",
-    branch: Filter = "",
-    file: File = "",
-    limit: Rows = 50,
-    after: Cursor = "",
-    all_projects: AllProjects = False,
-) -> Response:
+    ask: ReadingTimeline, day: Day = "", since: Day = "", until: Day = "", branch: Filter = "",
+    file: File = "", limit: Rows = 50, after: Cursor = "", all_projects: AllProjects = False,
+) -> Response:  # fmt: skip
     """Return the sessions, the last active first; with `day` or `until`, what they did in that period."""
     if day and (since or until):
         raise MemkitError("`day` is a period of its own; leave out `since` and `until`")

@@ -82,13 +82,9 @@ async def get_calendar(
 
 @router.get("/events", responses=returns(Events))
 async def events_in_range(
-    ask: Reading,
-    since: Since = "",
-    until: Until = "",
-    node: NodeFilter = "",
-    limit: Rows = 50,
+    ask: Reading, since: Since = "", until: Until = "", node: NodeFilter = "", limit: Rows = 50,
     after: After = "",
-) -> Response:
+) -> Response:  # fmt: skip
     """Return the original messages in a range of time, or of a node, page by page."""
 
     def read(memory: Memory) -> Events:

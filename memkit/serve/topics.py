@@ -144,9 +144,7 @@ async def file_history(
     file: Annotated[
         str,
         Query(
-            min_length=1,
-            max_length=1000,
-            description="A path from the project's root",
+            min_length=1, max_length=1000, description="A path from the project's root",
             examples=["src/app.py"],
         ),
     ],

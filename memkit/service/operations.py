@@ -158,12 +158,9 @@ class Operations:
             home, self.settings_of, self.writer.index, self._note_error, self._models.find
         )
         self._projects = OpenProjects(
-            home,
-            self._models,
-            self.settings_of,
-            functools.partial(self.writer.index, soon=True),
+            home, self._models, self.settings_of, functools.partial(self.writer.index, soon=True),
             self.watcher,
-        )
+        )  # fmt: skip
 
     def settings_of(self, project: Project) -> Settings:
         """Return the settings of a project, as they are in its files now."""

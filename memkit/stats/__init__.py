@@ -119,9 +119,7 @@ class MemoryOverview(TypedDict):
     health: list[Finding]
 
 
-def overview(
-    timeline: Timeline, home: Home, settings: Settings, index: Mapping[str, Any]
-) -> MemoryOverview:
+def overview(timeline: Timeline, home: Home, settings: Settings, index: Mapping[str, Any]) -> MemoryOverview:
     """Return the overview of the project of `timeline`.
 
     `index` is what `memkit.Memory.index_status` returns. Costs, waiting events, and most of the health are
@@ -297,13 +295,9 @@ class Stats:
 
 
 def gather(
-    home: Home,
-    project: Project,
-    since: date | None = None,
-    *,
-    all_projects: bool = False,
+    home: Home, project: Project, since: date | None = None, *, all_projects: bool = False,
     announce: Callable[[str], None] = logger.info,
-) -> Stats:
+) -> Stats:  # fmt: skip
     """Return the statistics of `project`, or of all indexed projects.
 
     `announce` gets a line about a long wait: the first time, all days are read.

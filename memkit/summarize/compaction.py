@@ -151,13 +151,10 @@ def batched(pieces: Iterable[_Piece]) -> list[list[_Piece]]:
 
 
 def run_compactions(
-    home: Home,
-    settings_of: Callable[[Project], Settings],
-    find_provider: Callable[[SummarizeSettings], Provider],
-    *,
-    should_stop: Callable[[], bool] = lambda: False,
-    clock: Callable[[], float] = time.time,
-) -> SummaryReport:
+    home: Home, settings_of: Callable[[Project], Settings],
+    find_provider: Callable[[SummarizeSettings], Provider], *,
+    should_stop: Callable[[], bool] = lambda: False, clock: Callable[[], float] = time.time,
+) -> SummaryReport:  # fmt: skip
     """Condense the memory of each project that is due according to `summarize.compact_days`.
 
     A first run covers only that many days; for older memory, the user runs `memkit compact`. The caller

@@ -238,11 +238,7 @@ def evidence_of(text: str, date: str, is_verified: bool) -> str:
 
 
 def find_entries(
-    project: Project,
-    home: Home,
-    settings: Settings,
-    selection: EntrySelection,
-    redact: Callable[[str], str],
+    project: Project, home: Home, settings: Settings, selection: EntrySelection, redact: Callable[[str], str]
 ) -> list[Source]:
     """Return the selected memory from the current files: text without a date, then oldest first.
 
@@ -302,13 +298,9 @@ def _summarized_turns(journal: Journal) -> set[str]:
 
 
 def make_facts_task(
-    known: Sequence[Statement],
-    entries: Sequence[Source],
-    settings: SummarizeSettings,
-    redact: Callable[[str], str],
-    own: str = INSTRUCTIONS,
-    schema: dict[str, Any] = SCHEMA,
-) -> Task:
+    known: Sequence[Statement], entries: Sequence[Source], settings: SummarizeSettings,
+    redact: Callable[[str], str], own: str = INSTRUCTIONS, schema: dict[str, Any] = SCHEMA,
+) -> Task:  # fmt: skip
     """Return the call that condenses `entries`, which are redacted, and updates the `known` facts.
 
     `own` is the file of instructions. Raise `ConfigError` for an unreadable prompt file.

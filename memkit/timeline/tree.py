@@ -124,11 +124,9 @@ class Node:
 
 
 def open_timeline(
-    project: Project,
-    home: Home,
-    announce: Callable[[str], None] = logger.warning,
+    project: Project, home: Home, announce: Callable[[str], None] = logger.warning,
     announce_wait: Callable[[str], None] | None = None,
-) -> Timeline:
+) -> Timeline:  # fmt: skip
     """Read the timeline of a project.
 
     `announce` gets a line about each day that cannot be read, and `announce_wait` (`announce` by default)
@@ -234,9 +232,7 @@ class Timeline:
                 for level, below in self.walk(child, depth - 1):
                     yield level + 1, below
 
-    def page(
-        self, node: Node, depth: int, limit: int, after: str = ""
-    ) -> tuple[list[tuple[int, Node]], str]:
+    def page(self, node: Node, depth: int, limit: int, after: str = "") -> tuple[list[tuple[int, Node]], str]:
         """Return at most `limit` nodes of `walk`, and the cursor to go on after, or "".
 
         Raise `NotFoundError` if `after` is none of them.
@@ -420,9 +416,7 @@ class Timeline:
             return self._everything, self.names
         known = self.days_in(span)
         if span.kind in (nodes.YEAR, nodes.MONTH):
-            months = [
-                month for name, month in self._months.items() if span.name in (name, name[:4])
-            ]
+            months = [month for name, month in self._months.items() if span.name in (name, name[:4])]
             return joined([month.total for month in months]), known
         return joined(list(self._by_date(known).values())), known
 

@@ -120,14 +120,9 @@ class Calendar(TypedDict):
 
 
 def view(
-    timeline: Timeline,
-    name: str = "",
-    depth: int = 0,
-    limit: int = MOST_NODES,
-    after: str = "",
-    *,
+    timeline: Timeline, name: str = "", depth: int = 0, limit: int = MOST_NODES, after: str = "", *,
     as_rows: bool = False,
-) -> TimelineView:
+) -> TimelineView:  # fmt: skip
     """Return the node `name` with its overview, and at most `limit` nodes below it.
 
     A `depth` of 0 is that which fits: years with their months, else the children. `after` is the `next` of an

@@ -201,9 +201,7 @@ def _ranked(stored: StoredTopics, kept: Mapping[str, Kept], today: date) -> list
         age = (today - date.fromisoformat(max(one.days))).days if one.days else math.inf
         size = math.log1p(one.size) / math.log1p(largest)
         recency = 0.5 ** (max(0, age) / HALF_LIFE_DAYS)
-        importance = (
-            SIZE_WEIGHT * size + RECENCY_WEIGHT * recency + CENTRALITY_WEIGHT * one.centrality
-        )
+        importance = SIZE_WEIGHT * size + RECENCY_WEIGHT * recency + CENTRALITY_WEIGHT * one.centrality
         label = own.label or made
         found.append(Topic(stored.root, one, label, made, bool(own.label), size, recency, importance))
     return sorted(found, key=lambda one: (-one.importance, -one.stored.size, one.id))
