@@ -62,14 +62,10 @@ class Entry:
     def as_dict(self) -> EntryView:
         """Return the entry as `memkit show --json` prints it."""
         view: EntryView = {
-            "kind": self.kind,
-            "id": self.id,
-            "path": self.path,
-            "line": self.line,
-            "session": self.session or None,
-            "turns": list(self.turns),
+            "kind": self.kind, "id": self.id, "path": self.path, "line": self.line,
+            "session": self.session or None, "turns": list(self.turns),
             "content": anchors.strip(self.markdown),
-        }
+        }  # fmt: skip
         if self.kind == "note":
             view["tags"], view["metadata"] = read_note(self.markdown)
         return view

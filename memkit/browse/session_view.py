@@ -170,13 +170,10 @@ def _superseding(timeline: Timeline) -> Mapping[str, Reference]:
 def _bullets(content: DayFile, heading: Section, superseding: Mapping[str, Reference]) -> Iterator[Bullet]:
     for _, bullet in read_bullets(content.lines[heading.start + 1 : heading.end]):
         yield {
-            "id": bullet.id,
-            "text": shown_bullet(bullet),
-            "turns": list(bullet.turns),
-            "verified": bullet.is_verified,
-            "extract": bullet.is_extract,
+            "id": bullet.id, "text": shown_bullet(bullet), "turns": list(bullet.turns),
+            "verified": bullet.is_verified, "extract": bullet.is_extract,
             "superseded": superseding.get(bullet.id),
-        }
+        }  # fmt: skip
 
 
 def _turn_view(

@@ -212,12 +212,8 @@ def _print(context: Context, report: RestoreReport) -> None:
         lines.append("The settings were not restored. Run restore without --yes to change these:")
         lines += [f"  {line}" for line in report.skipped_settings]
     value = {
-        "written": report.written,
-        "same": report.same,
-        "replaced": report.replaced,
-        "left": report.skipped,
-        "kept_in": report.kept_in or None,
-        "left_settings": report.skipped_settings,
+        "written": report.written, "same": report.same, "replaced": report.replaced, "left": report.skipped,
+        "kept_in": report.kept_in or None, "left_settings": report.skipped_settings,
         "projects": report.projects,
-    }
+    }  # fmt: skip
     context.report(value, *lines)

@@ -171,12 +171,9 @@ def audit_command(context: Context, fix: bool, all_projects: bool) -> None:
 
     with context.progress("auditing") as progress:
         audit = Audit(
-            context.home,
-            None if all_projects else context.project,
-            functools.cache(context.settings_of),
-            context.say,
-            progress,
-        )
+            context.home, None if all_projects else context.project, functools.cache(context.settings_of),
+            context.say, progress,
+        )  # fmt: skip
         if fix:
             memory = context.memory()
             with memory.capture_lock(), memory.index_lock():
@@ -196,11 +193,9 @@ def _print_audit(context: Context, report: AuditReport, fix: bool) -> None:
         shown += [{**asdict(finding), "fixed": False} for finding in report.remaining]
         context.print_json(
             {
-                "findings": shown,
-                "fixed": len(fixed),
-                "left": len(report.remaining),
+                "findings": shown, "fixed": len(fixed), "left": len(report.remaining),
                 "problems": report.problems,
-            }
+            }  # fmt: skip
         )
         return
     for line in report.problems:

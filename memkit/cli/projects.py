@@ -205,12 +205,8 @@ def _merge(context: Context, path: str, remove: bool) -> None:
     rest = f"; {plural(removed, 'file')} removed there" if remove else ", which is unchanged"
     context.report(
         {
-            "root": target.root,
-            "from": source.root,
-            "turns": merged.turns,
-            "files": merged.files,
-            "sessions": merged.sessions,
-            "removed": removed,
+            "root": target.root, "from": source.root, "turns": merged.turns, "files": merged.files,
+            "sessions": merged.sessions, "removed": removed,
         },
         f"{plural(merged.turns, 'turn')} and {plural(merged.files, 'file')} merged from "
         f"{source.memory}{rest}.",

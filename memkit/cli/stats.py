@@ -111,12 +111,9 @@ def _as_dict(stats: Stats) -> dict[str, Any]:
     tally = stats.tally
     by_day = [
         {
-            "day": day,
-            "turns": one.turns,
-            "words": one.words,
-            "bullets": one.bullets,
+            "day": day, "turns": one.turns, "words": one.words, "bullets": one.bullets,
             "sessions": len(one.sessions),
-        }
+        }  # fmt: skip
         for day, one in sorted(tally.days.items())
     ]
     return {

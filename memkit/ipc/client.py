@@ -162,12 +162,9 @@ def _send(
 ) -> tuple[socket.socket, str]:
     identity = os.urandom(8).hex()
     message = {
-        "protocol": PROTOCOL,
-        "version": __version__,
-        "id": identity,
-        "operation": operation,
+        "protocol": PROTOCOL, "version": __version__, "id": identity, "operation": operation,
         "arguments": arguments,
-    }
+    }  # fmt: skip
     connection: socket.socket | None = None
     try:
         connection, token = address.connect(home, _seconds_left(deadline))

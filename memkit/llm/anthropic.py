@@ -46,11 +46,8 @@ class AnthropicProvider:
         # An exception of the SDK may hold the request or the key: only one line of it goes on.
         try:
             with anthropic.Anthropic(
-                api_key=self._key or None,
-                auth_token=self._token or None,
-                base_url=self._base_url or None,
-                timeout=self._timeout,
-                max_retries=0,
+                api_key=self._key or None, auth_token=self._token or None, base_url=self._base_url or None,
+                timeout=self._timeout, max_retries=0,
             ) as client:
                 message = client.messages.create(**self._request(task))
         except anthropic.APIStatusError as error:

@@ -115,11 +115,9 @@ class SearchClient:
         asked = dataclasses.replace(asked, today=asked.today or date.today())
         if self._searcher is None:
             arguments = {
-                "request": msgspec.to_builtins(asked),
-                "search": msgspec.to_builtins(self._settings.search),
-                "all_projects": self._all_projects,
-                "caller": dataclasses.asdict(self._caller),
-            }
+                "request": msgspec.to_builtins(asked), "search": msgspec.to_builtins(self._settings.search),
+                "all_projects": self._all_projects, "caller": dataclasses.asdict(self._caller),
+            }  # fmt: skip
             try:
                 reply = ask_service(
                     self._project, self._home, self._settings, "search", arguments, announce=self._announce

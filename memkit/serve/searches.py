@@ -80,11 +80,9 @@ async def hybrid_status(ask: Reading) -> Response:
     def read(memory: Memory) -> HybridStatus:
         found, embedding = memory.index_status(), memory.settings.embedding
         vectors: IndexOfVectors = {
-            "provider": embedding.provider,
-            "model": found["model"],
-            "embedded": found["chunks"] - found["missing"],
-            "missing": found["missing"],
-        }
+            "provider": embedding.provider, "model": found["model"],
+            "embedded": found["chunks"] - found["missing"], "missing": found["missing"],
+        }  # fmt: skip
         return {"mode": memory.settings.search.mode, "lexical": _words(memory, found), "dense": vectors}
 
     return await ask(read)
@@ -92,8 +90,6 @@ async def hybrid_status(ask: Reading) -> Response:
 
 def _words(memory: Memory, found: dict[str, Any]) -> IndexOfWords:
     return {
-        "files": found["files"],
-        "chunks": found["chunks"],
-        "in_step": found["in_step"],
+        "files": found["files"], "chunks": found["chunks"], "in_step": found["in_step"],
         "language": memory.settings.search.language,
-    }
+    }  # fmt: skip

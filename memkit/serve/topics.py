@@ -154,11 +154,8 @@ async def file_history(
         found = memory.why(file)
         shown = most_telling(found.events, MOST_EVENTS)
         return {
-            "file": file,
-            "names": list(found.names),
-            "git": found.has_git,
-            "events": shown,
+            "file": file, "names": list(found.names), "git": found.has_git, "events": shown,
             "all": len(found.events),
-        }
+        }  # fmt: skip
 
     return await ask(read)

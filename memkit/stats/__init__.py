@@ -138,11 +138,8 @@ def overview(timeline: Timeline, home: Home, settings: Settings, index: Mapping[
         "first": counted.first or None,
         "last": counted.day or None,
         "counts": {
-            "days": counted.days,
-            "sessions": counted.sessions,
-            "turns": counted.turns,
-            "notes": counted.notes,
-            "entries": index["chunks"],
+            "days": counted.days, "sessions": counted.sessions, "turns": counted.turns,
+            "notes": counted.notes, "entries": index["chunks"],
         },
         "bytes": {
             "memory": directory_bytes(timeline.project.memory),

@@ -519,13 +519,9 @@ class Summarizer:
             is_last = tries > len(RETRY_SECONDS) and (not is_outage or now - since >= OUTAGE_SECONDS)
             pause = max(asked, RETRY_SECONDS[min(tries, len(RETRY_SECONDS)) - 1])
             one.queued.tries[one.segment.id] = Attempt(
-                count=tries,
-                since=since,
-                again=now + min(pause, LONGEST_PAUSE),
-                reason=str(error),
-                given_up=is_last,
-                is_suspect=one.attempt.is_suspect or not is_outage,
-            )
+                count=tries, since=since, again=now + min(pause, LONGEST_PAUSE), reason=str(error),
+                given_up=is_last, is_suspect=one.attempt.is_suspect or not is_outage,
+            )  # fmt: skip
         for queued in sessions_of(group):
             self.queue.update(queued)
 

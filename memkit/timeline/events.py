@@ -287,13 +287,9 @@ def events(
             break
     _check_cursor(is_wanted, after)
     return {
-        "node": node.as_dict(),
-        "events": found,
-        "missing": missing[:_MOST_MISSING],
-        "more_missing": len(missing[_MOST_MISSING:]),
-        "problems": list(problems),
-        "next": upcoming or None,
-    }
+        "node": node.as_dict(), "events": found, "missing": missing[:_MOST_MISSING],
+        "more_missing": len(missing[_MOST_MISSING:]), "problems": list(problems), "next": upcoming or None,
+    }  # fmt: skip
 
 
 def _turns_of(timeline: Timeline, node: Node, first: date, last: date) -> dict[str, str]:

@@ -105,22 +105,12 @@ class Node:
     def as_dict(self) -> TimelineNode:
         """Return names and counts."""
         return {
-            "kind": self.kind,
-            "id": self.id,
-            "parent": self.parent or None,
-            "first": self.first,
-            "last": self.last,
-            "title": self.title,
-            "outcome": self.outcome,
-            "bullets": list(self.bullets),
-            "words": list(self.words),
-            "session": self.session or None,
-            "days": self.summary.days,
-            "sessions": len(self.summary.sessions),
-            "turns": self.summary.turns,
-            "notes": self.summary.notes,
+            "kind": self.kind, "id": self.id, "parent": self.parent or None, "first": self.first,
+            "last": self.last, "title": self.title, "outcome": self.outcome, "bullets": list(self.bullets),
+            "words": list(self.words), "session": self.session or None, "days": self.summary.days,
+            "sessions": len(self.summary.sessions), "turns": self.summary.turns, "notes": self.summary.notes,
             "failed": self.summary.failed,
-        }
+        }  # fmt: skip
 
 
 def open_timeline(

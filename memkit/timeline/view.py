@@ -132,12 +132,9 @@ def view(
     node = timeline.node(name)
     levels = min(depth, MOST_DEPTH) or (2 if node.kind == nodes.ALL else 1)
     found: TimelineView = {
-        "node": node.as_dict(),
-        "path": timeline.path(node),
-        "overview": _overview(timeline, node),
-        "children": [],
-        "next": None,
-    }
+        "node": node.as_dict(), "path": timeline.path(node), "overview": _overview(timeline, node),
+        "children": [], "next": None,
+    }  # fmt: skip
     room = MOST_TOKENS - _tokens(found)
     children, upcoming = timeline.page(node, levels, limit, after)
     rows = found["children"]
@@ -161,12 +158,9 @@ def calendar(timeline: Timeline, year: int) -> Calendar:
         "years": sorted({int(name[:4]) for name in timeline.names}),
         "days": [
             {
-                "day": day,
-                "turns": held.turns,
-                "sessions": len(held.sessions),
-                "notes": held.notes,
+                "day": day, "turns": held.turns, "sessions": len(held.sessions), "notes": held.notes,
                 "failed": held.failed,
-            }
+            }  # fmt: skip
             for day, held in timeline.calendar(year).items()
         ],
     }
