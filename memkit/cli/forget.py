@@ -195,7 +195,7 @@ def _print_audit(context: Context, report: AuditReport, fix: bool) -> None:
             {
                 "findings": shown, "fixed": len(fixed), "left": len(report.remaining),
                 "problems": report.problems,
-            }  # fmt: skip
+            }
         )
         return
     for line in report.problems:

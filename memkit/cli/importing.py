@@ -300,7 +300,7 @@ def _print_report(context: Context, report: ImportReport, roots: list[str], *, b
             {
                 "file": str(path), "turns": outcome.turns, "written": outcome.written,
                 "left_out": outcome.left_out, "skipped": outcome.skipped,
-            }  # fmt: skip
+            }
             for path, outcome in report.files
         ],
         "done_before": report.done_before,

@@ -113,7 +113,7 @@ def _as_dict(stats: Stats) -> dict[str, Any]:
         {
             "day": day, "turns": one.turns, "words": one.words, "bullets": one.bullets,
             "sessions": len(one.sessions),
-        }  # fmt: skip
+        }
         for day, one in sorted(tally.days.items())
     ]
     return {

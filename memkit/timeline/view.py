@@ -160,7 +160,7 @@ def calendar(timeline: Timeline, year: int) -> Calendar:
             {
                 "day": day, "turns": held.turns, "sessions": len(held.sessions), "notes": held.notes,
                 "failed": held.failed,
-            }  # fmt: skip
+            }
             for day, held in timeline.calendar(year).items()
         ],
     }
