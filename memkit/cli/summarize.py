@@ -30,8 +30,7 @@ def roll_up(context: Context, node: str, *, dry_run: bool, yes: bool) -> None:
     """Write the rollup of a week, month, or year that the user names."""
     from memkit.llm import find_provider
     from memkit.llm.calls import ROUND_SECONDS, Calls, calls_lock
-    from memkit.summarize.rollup import LEAST_ENTRIES, AskedRollup
-    from memkit.summarize.rollup_material import LEVELS
+    from memkit.summarize.rollup import LEAST_ENTRIES, LEVELS, AskedRollup
     from memkit.timeline.nodes import parse_span
 
     span = parse_span(node)

@@ -31,7 +31,8 @@ def check_snapshot(subject: Subject) -> Iterator[Finding]:
     except StaleSnapshotError as error:
         yield make_finding("snapshot-damaged", what=error)
         return
-    place = snapshot_directory(subject.home, _collection_name(subject))
+    name = collection_name(subject.project, subject.home, space(subject.settings.embedding))
+    place = snapshot_directory(subject.home, name)
     if snapshot is None and place.is_dir() and any(place.iterdir()):
         what = f"the snapshot in {place} is incomplete, so searches do not use it"
         yield make_finding("snapshot-damaged", what=what)
@@ -120,10 +121,6 @@ def _index(subject: Subject, is_rebuild: bool) -> str:
         raise MemkitError(f"{line}, but {report.missing} of them not embedded: {report.degraded}")
     lines.append(f"{line}, {report.embedded} embedded" if report.embedded else line)
     return "; ".join([*lines, *filter(None, [report.degraded, report.away])])
-
-
-def _collection_name(subject: Subject) -> str:
-    return collection_name(subject.project, subject.home, space(subject.settings.embedding))
 
 
 def _snapshot(subject: Subject) -> Snapshot | None:

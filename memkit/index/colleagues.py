@@ -24,7 +24,7 @@ from memkit.files import read_head
 from memkit.index.catalog import COLLECTION_PREFIX, collection_name, holder_of
 from memkit.index.chunk import CHUNK_FIELDS, KINDS, SHOWN_ID_CHARACTERS, Chunk, harmless_id
 from memkit.index.lexical import LexicalIndex
-from memkit.index.segment import Columns, Names, make_columns
+from memkit.index.segment import Columns, make_columns
 from memkit.index.snapshot import Snapshot
 from memkit.index.store import fit_document, fit_metadata
 from memkit.paths import Home
@@ -234,16 +234,6 @@ class ColleagueRows(Snapshot):
     @functools.cached_property
     def _joined(self) -> Columns:
         return make_columns([one.chunk for one in self._rows])
-
-    @property
-    def columns(self) -> NDArray[Any]:
-        """As for `Snapshot`."""
-        return self._joined[0]
-
-    @property
-    def names(self) -> Names:
-        """As for `Snapshot`."""
-        return self._joined[1]
 
     @functools.cached_property
     def owners(self) -> NDArray[np.int32]:

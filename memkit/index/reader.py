@@ -252,7 +252,7 @@ class ChunkReader:
 
     def chunks(self) -> list[Chunk]:
         """Return all chunks, in order."""
-        return [segment.chunk(place) for segment, place in self._places()]
+        return [self.segments[run.segment].chunk(n) for run in self.runs for n in range(run.first, run.last)]
 
     def stored_chunks(self) -> Iterator[Chunk]:
         """Yield all chunks in the files, also those that no search finds any more."""
@@ -300,11 +300,6 @@ class ChunkReader:
                     return self.id(position), chunk
             raise
         return self.id(position), self.chunk(position)
-
-    def _places(self) -> Iterator[tuple[ChunkSegment, int]]:
-        for run in self.runs:
-            for place in range(run.first, run.last):
-                yield self.segments[run.segment], place
 
 
 def open_current(

@@ -172,22 +172,6 @@ class Snapshot(ChunkReader):
         vectors = segment.vectors[first:last] if first < last else None
         return Row(segment.id(place), segment.chunk(place), vectors)
 
-    def unchanged(self, state: Mapping[str, str]) -> frozenset[str]:
-        """Return the sources with the same value in `state` whose chunks are all embedded."""
-        return frozenset(
-            source
-            for source, entry in self.entries.items()
-            if state.get(source) == entry.state and not entry.waiting
-        )
-
-    def waiting(self, state: Mapping[str, str]) -> frozenset[str]:
-        """Return the sources with the same value in `state` that have chunks to embed."""
-        return frozenset(
-            source
-            for source, entry in self.entries.items()
-            if state.get(source) == entry.state and entry.waiting
-        )
-
     def vectors_of_text(self, number: int) -> NDArray[np.float32] | None:
         """Return the vectors of an embedded chunk with this `text_number`, or None."""
         for segment, live in zip(self.segments, self._live, strict=True):

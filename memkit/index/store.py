@@ -27,7 +27,6 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from memkit.embedding import import_chroma
 from memkit.errors import IndexStoreError
 from memkit.files import make_private_directory, write_durably
 from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     import numpy as np
     from chromadb.api import ClientAPI
     from chromadb.api.models.Collection import Collection
-    from chromadb.config import Settings as ChromaSettings
     from numpy.typing import NDArray
 
 BATCH_ROWS = 1000
@@ -286,15 +284,10 @@ def _clear_unused(directory: Path, since: int) -> None:
                     opened.write(bytes(status.st_size - start))
 
 
-def _chroma_settings() -> ChromaSettings:
-    import_chroma()
-    from chromadb.config import Settings
-
-    return Settings(anonymized_telemetry=False, _env_file=None)  # type: ignore[call-arg]
-
-
 def _local_client(path: Path) -> ClientAPI:
-    settings = _chroma_settings()
+    from memkit.index.server import chroma_settings
+
+    settings = chroma_settings()
     import chromadb
 
     try:

@@ -182,8 +182,9 @@ class Update:
         if base is not None:
             known = base.sources
             self.state |= {name: known[name] for name in known if files.is_unreadable(name)}
-            self.kept = base.unchanged(self.state)
-            self.waiting = base.waiting(self.state)
+            same = {name for name, entry in base.entries.items() if self.state.get(name) == entry.state}
+            self.waiting = frozenset(name for name in same if base.entries[name].waiting)
+            self.kept = frozenset(same - self.waiting)
         self.segments = [] if base is None else [one.name for one in base.segments]
         self.entries: dict[str, Entry] = {} if base is None else dict(base.entries)
         self.embedder: ChunkEmbedder | None = None

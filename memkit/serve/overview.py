@@ -12,9 +12,8 @@ from memkit.hook.tally import full_tally
 from memkit.interface import InterfaceMemory as Memory
 from memkit.llm import NotConfiguredError
 from memkit.serve.answers import moment, returns
-from memkit.serve.auth import Administering, AdministeringOrPage, Listening, Reading
+from memkit.serve.auth import Administering, AdministeringOrPage, Listening, Reading, by_name
 from memkit.serve.guard import secret_in
-from memkit.serve.projects import by_name
 from memkit.serve.shapes import MOST_SEGMENTS, FindingCode, JobName, SegmentIds
 from memkit.service.jobs import JobView
 from memkit.stats import MemoryOverview
