@@ -63,17 +63,11 @@ class Citation:
     def as_dict(self) -> CitationView:
         """Return the citation as `memkit cite --json` prints it."""
         return {
-            "id": self.id,
-            "bullet": self.bullet,
-            "date": self.day[:10],
-            "session": self.session,
-            "turns": list(self.turns),
-            "verified": self.is_verified,
-            "excerpt": self.excerpt,
-            "source": self.source,
-            "place": self.place,
+            "id": self.id, "bullet": self.bullet, "date": self.day[:10], "session": self.session,
+            "turns": list(self.turns), "verified": self.is_verified, "excerpt": self.excerpt,
+            "source": self.source, "place": self.place,
             "events": [message.as_dict() for message in self.events],
-        }
+        }  # fmt: skip
 
 
 def find_citation(
@@ -112,17 +106,11 @@ def find_citation(
         source = "journal" if excerpt else ""
     first = max(0, place - context)
     return Citation(
-        id=bullet.id,
-        bullet=bullet.text,
-        day=day,
-        session=session,
-        turns=bullet.turns,
-        is_verified=bullet.is_verified,
-        excerpt=excerpt,
-        source=source,
+        id=bullet.id, bullet=bullet.text, day=day, session=session, turns=bullet.turns,
+        is_verified=bullet.is_verified, excerpt=excerpt, source=source,
         events=tuple(messages[first : place + context + 1]) if place >= 0 else (),
         place=place - first if place >= 0 else -1,
-    )
+    )  # fmt: skip
 
 
 def _find_bullet(journal: Journal, prefix: str) -> tuple[str, DayFile, int, WrittenBullet]:

@@ -128,16 +128,11 @@ class Exchange:
         """Return the exchange as `memkit transcript --json` prints it."""
         archived = self.original.archive is not None
         return {
-            "session": self.original.session,
-            "transcript": None if archived else str(self.original.path),
-            "archived": archived,
-            "turn": self.turn or None,
-            "branch": self.branch,
-            "commit": self.commit,
-            "damaged_bytes": self.original.damaged_bytes,
-            "missing": self.missing,
+            "session": self.original.session, "transcript": None if archived else str(self.original.path),
+            "archived": archived, "turn": self.turn or None, "branch": self.branch, "commit": self.commit,
+            "damaged_bytes": self.original.damaged_bytes, "missing": self.missing,
             "messages": [message.as_dict() for message in self.messages],
-        }
+        }  # fmt: skip
 
 
 def find_transcript(home: Home, session: str) -> Path | None:

@@ -136,14 +136,10 @@ def _show(found: Locations, root: str) -> None:
         echo("The memory holds none of that, and an import would leave it out.")
         return
     counts = {
-        "turn": len(found.turns),
-        "bullet": found.bullets,
-        "note": len(found.notes) + len(found.passages),
-        "fact": len(facts),
-        "archived turn": sum(map(len, found.archived.values())),
-        "Markdown file": len(found.files),
-        "old version": len(found.old_versions),
-    }
+        "turn": len(found.turns), "bullet": found.bullets, "note": len(found.notes) + len(found.passages),
+        "fact": len(facts), "archived turn": sum(map(len, found.archived.values())),
+        "Markdown file": len(found.files), "old version": len(found.old_versions),
+    }  # fmt: skip
     shown = [plural(count, name) for name, count in counts.items() if count]
     echo(f"To be erased from journal, archive, and index: {', '.join(shown)}.")
     if found.by_project.keys() - {root}:

@@ -229,12 +229,10 @@ def _show(context: Context, found: TopicList, topic: Topic) -> None:
         lines += ["", styled("Earlier", dim=True)]
         lines += [fit(f"{one.day}  {one.id} {one.words}", columns) for one in changes[-5:]]
     value = {
-        **topic.as_dict(),
-        "days": topic.stored.days,
-        "examples": entries,
+        **topic.as_dict(), "days": topic.stored.days, "examples": entries,
         "related": [one.as_dict(other.label) for one, other in related],
         "changes": [one.as_dict() for one in changes],
-    }
+    }  # fmt: skip
     context.report_page(value, lines)
 
 

@@ -106,20 +106,15 @@ class EmbeddingService:
         if self.name == "openai":
             is_azure = bool(chosen.azure_deployment)
             return chroma.OpenAIEmbeddingFunction(
-                model_name=model,
-                api_key_env_var=variable,
-                api_base=chosen.base_url or None,
-                api_type="azure" if is_azure else None,
-                deployment_id=chosen.azure_deployment or None,
+                model_name=model, api_key_env_var=variable, api_base=chosen.base_url or None,
+                api_type="azure" if is_azure else None, deployment_id=chosen.azure_deployment or None,
                 api_version=chosen.azure_api_version if is_azure else None,
-            )
+            )  # fmt: skip
         if self.name == "google":
             return chroma.GoogleGeminiEmbeddingFunction(
-                model_name=model,
-                task_type="RETRIEVAL_QUERY" if for_queries else "RETRIEVAL_DOCUMENT",
-                api_key_env_var=variable,
-                vertexai=False,
-            )
+                model_name=model, task_type="RETRIEVAL_QUERY" if for_queries else "RETRIEVAL_DOCUMENT",
+                api_key_env_var=variable, vertexai=False,
+            )  # fmt: skip
         if self.name == "voyage":
             return chroma.VoyageAIEmbeddingFunction(
                 model_name=model,

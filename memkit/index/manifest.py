@@ -95,11 +95,9 @@ class Manifest:
     def to_bytes(self) -> bytes:
         """Return the content of `MANIFEST`."""
         value = {
-            "format": FORMAT,
-            "root": self.root,
-            "segments": dict(self.segments),
+            "format": FORMAT, "root": self.root, "segments": dict(self.segments),
             "sources": dict(sorted(self.entries.items())),
-        }
+        }  # fmt: skip
         data = json.dumps(value, separators=(",", ":")).encode("ascii")
         name = self.name.encode("ascii")
         return b"%s %d\n%s" % (name, zlib.crc32(data, zlib.crc32(name)), data)

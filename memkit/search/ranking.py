@@ -146,15 +146,10 @@ class Searcher:
             results = interleaved(results, theirs.results, best, request, self.settings.k)
             best = max(best, theirs.best)
         return Answer(
-            query=request.query,
-            mode=self.settings.mode,
-            degraded="; ".join(notes),
-            took_ms=round((time.perf_counter() - started) * 1000, 3),
-            results=results,
-            best=best,
-            chunks=size,
+            query=request.query, mode=self.settings.mode, degraded="; ".join(notes),
+            took_ms=round((time.perf_counter() - started) * 1000, 3), results=results, best=best, chunks=size,
             nearest=[] if results else nearest,
-        )
+        )  # fmt: skip
 
     def _least(self, request: SearchRequest) -> float:
         """Return the relevance that the best match needs: none for a search by vectors alone."""

@@ -115,12 +115,9 @@ async def plan_summaries(ask: AdministeringOrPage) -> Response:
         except (NotFoundError, NotConfiguredError):
             return {"segments": [], "tokens": 0, "usd": None, "model": "", "left": 0}
         return {
-            "segments": [one.segment.id for one in waiting],
-            "tokens": found.tokens,
-            "usd": found.usd,
-            "model": found.model,
-            "left": found.left,
-        }
+            "segments": [one.segment.id for one in waiting], "tokens": found.tokens, "usd": found.usd,
+            "model": found.model, "left": found.left,
+        }  # fmt: skip
 
     return await ask(plan)
 

@@ -88,12 +88,9 @@ async def topics_status(ask: Reading) -> Response:
             return {"computed": None, "entries": 0, "in_no_topic": 0, "topics": 0, "relations": 0}
         stored = found.stored
         return {
-            "computed": moment(stored.made),
-            "entries": stored.entries,
-            "in_no_topic": stored.noise,
-            "topics": len(found.topics),
-            "relations": sum(len(one.related) for one in stored.topics),
-        }
+            "computed": moment(stored.made), "entries": stored.entries, "in_no_topic": stored.noise,
+            "topics": len(found.topics), "relations": sum(len(one.related) for one in stored.topics),
+        }  # fmt: skip
 
     return await ask(read)
 

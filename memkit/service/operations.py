@@ -212,13 +212,9 @@ class Operations:
         """Return the sections around the chunks in `ids`, as `memkit expand --json` prints them."""
         project, _ = self._project(arguments)
         sections = expand_entries(
-            project,
-            self._home,
-            self.settings_of,
-            map(str, arguments["ids"]),
-            str(arguments.get("directory", "")),
-            other_projects=bool(arguments.get("other_projects", True)),
-        )
+            project, self._home, self.settings_of, map(str, arguments["ids"]),
+            str(arguments.get("directory", "")), other_projects=bool(arguments.get("other_projects", True)),
+        )  # fmt: skip
         return {"sections": sections}
 
     def index(self, arguments: Arguments) -> Future[SyncReport]:

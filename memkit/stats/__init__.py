@@ -304,11 +304,9 @@ def gather(
         projects = list(dict.fromkeys([project, *known_projects(home)]))
     sizes = {
         "memory": sum(directory_bytes(one.memory) for one in projects),
-        "archive": directory_bytes(home.archive),
-        "index": directory_bytes(home.index),
-        "models": directory_bytes(home.models),
-        "environment": directory_bytes(home.environments),
-    }
+        "archive": directory_bytes(home.archive), "index": directory_bytes(home.index),
+        "models": directory_bytes(home.models), "environment": directory_bytes(home.environments),
+    }  # fmt: skip
     tally = Tally()
     problems: list[str] = []
 

@@ -91,12 +91,9 @@ def note_compaction(
     """
     day = FactFile(before, name).compacted or NO_DAY
     last = LastCompaction(
-        name=name,
-        copy=copy.name if copy else "",
-        removed=change.removed,
-        added=frozenset(fact.id for fact in change.added),
-        compacted=day if change.compacted else "",
-    )
+        name=name, copy=copy.name if copy else "", removed=change.removed,
+        added=frozenset(fact.id for fact in change.added), compacted=day if change.compacted else "",
+    )  # fmt: skip
     path = _path(home, project)
     try:
         make_private_directory(str(path.parent))

@@ -149,11 +149,9 @@ TOOL = "record_facts"
 INSTRUCTIONS = "compact_instructions.md"
 
 SCHEMA = list_schema(
-    "facts",
-    LABELS,
-    sources="numbers of the entries and facts that prove it",
+    "facts", LABELS, sources="numbers of the entries and facts that prove it",
     replaces="numbers of the facts and entries that it replaces",
-)
+)  # fmt: skip
 
 MAX_FACTS = 30
 """The most facts of one answer. Those after them are left out."""

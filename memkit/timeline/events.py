@@ -323,10 +323,6 @@ def _event(message: Message, turn: str, session: str, number: int) -> ArchivedEv
         left = len(text) - EVENT_CHARACTERS
         text = f"{text[:EVENT_CHARACTERS]} … ({left:,} characters more)"
     return {
-        "turn": turn,
-        "session": session or None,
-        "time": message.time.isoformat() if message.time else None,
-        "role": message.role,
-        "text": text,
-        "number": number,
-    }
+        "turn": turn, "session": session or None, "time": message.time.isoformat() if message.time else None,
+        "role": message.role, "text": text, "number": number,
+    }  # fmt: skip

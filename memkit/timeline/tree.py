@@ -390,16 +390,10 @@ class Timeline:
         first, last = (dates[0], dates[-1]) if dates else ("", "")
         rollup = read_rollup(self.journal, span)
         return Node(
-            kind=span.kind,
-            id=span.name,
-            parent=nodes.parent_of(span),
-            first=first,
-            last=last,
-            summary=summary,
-            words=self._telling(summary),
-            title=rollup.title if rollup else "",
+            kind=span.kind, id=span.name, parent=nodes.parent_of(span), first=first, last=last,
+            summary=summary, words=self._telling(summary), title=rollup.title if rollup else "",
             bullets=tuple(one.text for one in rollup.lines) if rollup else (),
-        )
+        )  # fmt: skip
 
     def _summary(self, span: Span) -> tuple[Summary, list[str]]:
         if span.kind == nodes.ALL:
@@ -492,16 +486,10 @@ def _segment_node(one: Segment, day: str, summary: Summary | None = None) -> Nod
         days=1, turns=len(one.turns), notes=int(is_note), sessions=[one.session] * bool(one.session)
     )
     return Node(
-        kind=nodes.NOTE if is_note else nodes.SEGMENT,
-        id=one.id,
-        parent=day,
-        first=f"{day} {one.begins}".strip(),
-        last=f"{day} {one.ends}".strip(),
-        summary=known,
-        title=one.title,
-        outcome=one.outcome,
-        session=one.session,
-    )
+        kind=nodes.NOTE if is_note else nodes.SEGMENT, id=one.id, parent=day,
+        first=f"{day} {one.begins}".strip(), last=f"{day} {one.ends}".strip(), summary=known, title=one.title,
+        outcome=one.outcome, session=one.session,
+    )  # fmt: skip
 
 
 def _is_in(node: Node, day: str) -> bool:

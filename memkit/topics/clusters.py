@@ -187,13 +187,10 @@ def _hdbscan(vectors: Vectors) -> Labels:
     from sklearn.cluster import HDBSCAN
 
     model = HDBSCAN(
-        min_cluster_size=MIN_CLUSTER_SIZE,
-        min_samples=MIN_SAMPLES,
-        max_cluster_size=max(LEAST_LARGEST, int(LARGEST_SHARE * len(vectors))),
-        algorithm="kd_tree",
-        n_jobs=1,
+        min_cluster_size=MIN_CLUSTER_SIZE, min_samples=MIN_SAMPLES,
+        max_cluster_size=max(LEAST_LARGEST, int(LARGEST_SHARE * len(vectors))), algorithm="kd_tree", n_jobs=1,
         copy=True,
-    )
+    )  # fmt: skip
     return np.asarray(model.fit_predict(vectors), np.int64)
 
 

@@ -190,9 +190,7 @@ def _relations(
             found.append(
                 tuple(
                     Relation(
-                        ids[other],
-                        round(float(own[other]), 3),
-                        round(float(together[row, other]), 3),
+                        ids[other], round(float(own[other]), 3), round(float(together[row, other]), 3),
                         round(float(alike[row, other]), 3),
                     )
                     for other in best.tolist()
