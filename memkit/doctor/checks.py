@@ -8,16 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from memkit.capture.sessions import LiveSessions
-from memkit.doctor import (
-    Finding,
-    Subject,
-    capture,
-    index,
-    installation,
-    make_finding,
-    model,
-    open_subject,
-)
+from memkit.doctor import Finding, Subject, capture, index, installation, make_finding, model, open_subject
 from memkit.doctor import home as home_checks
 from memkit.errors import MemkitError
 from memkit.hook.notices import Notice, publish

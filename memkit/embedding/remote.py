@@ -23,13 +23,7 @@ from memkit.embedding import (
     is_bad_key,
     normalize,
 )
-from memkit.embedding.models import (
-    WINDOW_TOKENS,
-    Prefixes,
-    cut_into_windows,
-    rough_tokens,
-    tokens_read,
-)
+from memkit.embedding.models import WINDOW_TOKENS, Prefixes, cut_into_windows, rough_tokens, tokens_read
 from memkit.environment.extras import how_to_add
 from memkit.errors import EmbeddingError
 from memkit.paths import Home

@@ -25,12 +25,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
-from memkit.errors import (
-    AmbiguousIdError,
-    NotFoundError,
-    StaleSnapshotError,
-    raise_if_exhausted,
-)
+from memkit.errors import AmbiguousIdError, NotFoundError, StaleSnapshotError, raise_if_exhausted
 from memkit.files import open_regular
 from memkit.index.chunk import CHUNK_FIELDS, SHOWN_ID_CHARACTERS, Chunk, digest
 from memkit.index.manifest import SUFFIX, Manifest, Stat, name_of, runs_of, stat_of

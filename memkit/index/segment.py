@@ -24,16 +24,7 @@ from memkit.index.chunk import CHUNK_FIELDS, Chunk
 from memkit.index.lexical import ARRAYS, Arrays, Postings, join_arrays, make_arrays
 from memkit.index.lexical import signature as signature_of
 from memkit.index.manifest import SUFFIX, Run, Stat
-from memkit.index.reader import (
-    ALIGNMENT,
-    CHUNKS,
-    FOOTER,
-    ID_BYTES,
-    IDS,
-    OFFSET_TYPE,
-    OFFSETS,
-    ChunkSegment,
-)
+from memkit.index.reader import ALIGNMENT, CHUNKS, FOOTER, ID_BYTES, IDS, OFFSET_TYPE, OFFSETS, ChunkSegment
 from memkit.index.store import Row
 from memkit.state import parse_json
 

@@ -22,15 +22,7 @@ from numpy.typing import NDArray
 from memkit.errors import IndexStoreError, StaleSnapshotError
 from memkit.files import make_private_directory, remove_path, write_durably
 from memkit.index.lexical import JoinedPostings, LexicalIndex, signature
-from memkit.index.manifest import (
-    MANIFEST,
-    SUFFIX,
-    Entry,
-    Manifest,
-    Run,
-    Stat,
-    stat_of,
-)
+from memkit.index.manifest import MANIFEST, SUFFIX, Entry, Manifest, Run, Stat, stat_of
 from memkit.index.reader import ChunkReader
 from memkit.index.segment import Columns, Names, Segment, join_columns
 from memkit.index.store import Row

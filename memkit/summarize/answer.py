@@ -14,14 +14,7 @@ from memkit.bullets import sentences
 from memkit.hook.phrases import EMOJI, PRAISE
 from memkit.journal.markup import one_line, short_id
 from memkit.llm import UnusableReplyError
-from memkit.summarize.bullets import (
-    LABELS,
-    MAX_TURNS,
-    Bullet,
-    Evidence,
-    clean_sentence,
-    provable_by,
-)
+from memkit.summarize.bullets import LABELS, MAX_TURNS, Bullet, Evidence, clean_sentence, provable_by
 from memkit.summarize.checks import is_order, is_proved
 from memkit.summarize.wording import KnownVectors, is_covered
 

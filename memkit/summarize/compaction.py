@@ -23,15 +23,7 @@ from memkit.journal.facts import MEMORY_FILE, NO_DAY, Fact, FactChange, FactFile
 from memkit.journal.files import directory_of_replaced, keep_replaced, read_file
 from memkit.journal.journal import Journal
 from memkit.llm import NotConfiguredError, Provider
-from memkit.llm.calls import (
-    ANSWER_SHARE,
-    CALL_TOKENS,
-    BudgetReachedError,
-    BusyError,
-    Calls,
-    Plan,
-    calls_lock,
-)
+from memkit.llm.calls import ANSWER_SHARE, CALL_TOKENS, BudgetReachedError, BusyError, Calls, Plan, calls_lock
 from memkit.llm.ledger import OK, Ledger
 from memkit.paths import Home
 from memkit.privacy.redact import redact

@@ -17,15 +17,7 @@ from memkit.index.chunker import chunk_file, decode
 from memkit.index.memory_files import MemoryFile
 from memkit.index.tokens import Tokenizer
 from memkit.journal.day_summaries import turns_of
-from memkit.journal.facts import (
-    LABELS,
-    MEMORY_FILE,
-    SUPERSEDED,
-    Citations,
-    Fact,
-    WrittenFact,
-    fitting,
-)
+from memkit.journal.facts import LABELS, MEMORY_FILE, SUPERSEDED, Citations, Fact, WrittenFact, fitting
 from memkit.journal.journal import Journal
 from memkit.journal.markup import cut_middle
 from memkit.llm import Task, UnusableReplyError

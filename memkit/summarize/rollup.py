@@ -44,13 +44,7 @@ from memkit.settings.load import Settings
 from memkit.summarize.answer import clean_title
 from memkit.summarize.bullets import instructions, list_schema, recorded_bullets
 from memkit.summarize.compaction import ENTRY_TOKENS
-from memkit.summarize.facts import (
-    Source,
-    evidence_of,
-    make_facts_task,
-    read_facts,
-    written_statement,
-)
+from memkit.summarize.facts import Source, evidence_of, make_facts_task, read_facts, written_statement
 from memkit.summarize.summarizer import SummaryReport, concerns_all, is_left_out
 from memkit.text import one_line
 from memkit.timeline import nodes

@@ -23,14 +23,7 @@ from memkit.projects.project import Project
 from memkit.settings.load import Settings
 from memkit.topics import clusters as clustering
 from memkit.topics.clusters import Points, read_points
-from memkit.topics.files import (
-    Relation,
-    StoredTopic,
-    StoredTopics,
-    derived_path,
-    read_derived,
-    write_derived,
-)
+from memkit.topics.files import Relation, StoredTopic, StoredTopics, derived_path, read_derived, write_derived
 from memkit.topics.labels import TopicWords, commits_of, labels_of, words_of_topics
 from memkit.topics.topic_store import Kept, KeptTopics, changing_kept, match, read_kept
 
