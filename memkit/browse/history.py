@@ -112,17 +112,13 @@ class _History:
         _, known = self._lines(self._first.get(session, day))
         named = known.get(session, first)  # what it was about was said on its first day
         return PastSession(
-            id=session,
-            root=self._journal.project.root,
-            begins=f"{first.day} {first.begins}".strip(),
-            ends=f"{last.day} {last.ends}".strip(),
-            title=unescape(named.title),
+            id=session, root=self._journal.project.root, begins=f"{first.day} {first.begins}".strip(),
+            ends=f"{last.day} {last.ends}".strip(), title=unescape(named.title),
             outcome=unescape(main_outcome([line for _, line, _ in lines])),
             turns=tuple(dict.fromkeys(turn for _, line, _ in lines for turn in line.turns)),
             branch=next((line.branch for _, line, _ in reversed(lines) if line.branch), ""),
-            path=str(self._journal.path(day)),
-            line=first.line,
-        )
+            path=str(self._journal.path(day)), line=first.line,
+        )  # fmt: skip
 
     def _is_wanted(self, content: DayFile, line: DaySession) -> bool:
         turns = [one for turn in line.turns if (one := content.find_turn(turn)) is not None]

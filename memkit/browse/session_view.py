@@ -145,16 +145,13 @@ def view_session(
             for cited in bullet["turns"]:
                 citing.setdefault(cited, []).append(bullet["id"])
     return SessionView(
-        **structs.asdict(found),
-        turn=turn if turn in turns else None,
-        gone_branch=whole.gone_branch,
-        summaries=summaries,
-        offset=offset,
+        **structs.asdict(found), turn=turn if turn in turns else None, gone_branch=whole.gone_branch,
+        summaries=summaries, offset=offset,
         entries=[
             _turn_view(one, citing.get(one.id, []), superseding.get(one.id), mark, redact)
             for one, mark in zip(page, marks, strict=True)
         ],
-    )
+    )  # fmt: skip
 
 
 def _superseding(timeline: Timeline) -> Mapping[str, Reference]:

@@ -151,10 +151,8 @@ class Locations:
     def as_dict(self) -> LocationsView:
         """Return what `memkit forget --json` prints of it: ids, counts, and paths."""
         return {
-            "turns": sorted(self.forgotten.turns),
-            "grips": sorted(self.forgotten.grips),
-            "notes": [entry.id for entry in self.notes],
-            "bullets": self.bullets,
+            "turns": sorted(self.forgotten.turns), "grips": sorted(self.forgotten.grips),
+            "notes": [entry.id for entry in self.notes], "bullets": self.bullets,
             "days": [day.day for day in self.days],
             "archived": {session: len(turns) for session, turns in self.archived.items()},
             "passages": [
@@ -162,11 +160,10 @@ class Locations:
             ],
             "facts": sorted({name for one in self.facts for name in one.facts}),
             "files": [str(path) for _, path in self.files],
-            "old_versions": [str(path) for path in self.old_versions],
-            "projects": self.by_project,
+            "old_versions": [str(path) for path in self.old_versions], "projects": self.by_project,
             "shared": {root: len(turns) for root, turns in sorted(self.shared.items())},
             "team": [{"path": one.path, "line": one.start, "key": one.key} for _, one in self.team],
-        }
+        }  # fmt: skip
 
     def __bool__(self) -> bool:
         return bool(

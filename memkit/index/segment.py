@@ -119,17 +119,11 @@ def write_rows(
     lines = [_to_json(row.chunk) for row in rows]
     vectors = [row.vectors for row in rows if row.vectors is not None]
     return _write(
-        directory,
-        lines,
-        np.array([len(line) for line in lines], np.int64),
-        [row.id.encode("ascii") for row in rows],
-        make_columns([row.chunk for row in rows]),
-        vectors,
+        directory, lines, np.array([len(line) for line in lines], np.int64),
+        [row.id.encode("ascii") for row in rows], make_columns([row.chunk for row in rows]), vectors,
         np.array([0 if row.vectors is None else len(row.vectors) for row in rows], np.int64),
-        dimensions,
-        _postings(rows, language, known or {}),
-        signature_of(language),
-    )
+        dimensions, _postings(rows, language, known or {}), signature_of(language),
+    )  # fmt: skip
 
 
 def _postings(rows: Sequence[Row], language: str, known: Mapping[str, tuple[Segment, int]]) -> Arrays:
@@ -172,17 +166,11 @@ def write_merged(directory: Path, segments: Sequence[Segment], runs: Sequence[Ru
         start += size
     held = [one.shape[1] for one in vectors if len(one)]
     return _write(
-        directory,
-        lines,
-        np.concatenate(lengths),
-        ids,
-        join_columns(columns),
-        vectors,
-        np.concatenate(windows),
-        held[0] if held else vectors[0].shape[1],
+        directory, lines, np.concatenate(lengths), ids, join_columns(columns), vectors,
+        np.concatenate(windows), held[0] if held else vectors[0].shape[1],
         join_arrays([(segments[number].arrays, own) for number, own in places.items()]),
         segments[runs[0].segment].signature,
-    )
+    )  # fmt: skip
 
 
 def _write(

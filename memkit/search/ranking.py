@@ -272,24 +272,18 @@ class Searcher:
             dense = None if found.arms.dense is None else found.arms.dense[position]
             root = corpus.root(position)
             yield Result(
-                id=corpus.shown_id(position),
-                chunk_id=corpus.id(position)[:SHOWN_ID_CHARACTERS],
-                root=root,
-                project=self._names.get(root) or Path(root).name,
-                score=_rounded(place.score),
-                relevance=round(float(found.relevance[position]), 4),
-                chunk=chunk,
+                id=corpus.shown_id(position), chunk_id=corpus.id(position)[:SHOWN_ID_CHARACTERS], root=root,
+                project=self._names.get(root) or Path(root).name, score=_rounded(place.score),
+                relevance=round(float(found.relevance[position]), 4), chunk=chunk,
                 lexical=_rounded(found.arms.lexical[position]),
                 dense=None if dense is None or np.isnan(dense) else _rounded(dense),
                 context=_rounded(found.context.scores[position]),
                 merged=[{"id": corpus.shown_id(n), "kind": corpus.name("kind", n)} for n in place.merged],
-                superseded=_mark(corpus, place.fact),
-                changed_by=_mark(corpus, place.changed_by),
+                superseded=_mark(corpus, place.fact), changed_by=_mark(corpus, place.changed_by),
                 explanation=_explain(found, position, place.score) if request.explain else {},
                 excerpt=self._excerpt(place, chunk, request.query) if request.excerpts else None,
-                team=shared_by(chunk.source) if chunk.kind == "team" else {},
-                author=corpus.author(position),
-            )
+                team=shared_by(chunk.source) if chunk.kind == "team" else {}, author=corpus.author(position),
+            )  # fmt: skip
 
     def _turns(self, ranked: Iterator[tuple[Place, Chunk]], size: int) -> Iterator[tuple[Place, Chunk]]:
         """Yield the first `size` turns and other entries of `ranked`, best first.

@@ -314,18 +314,13 @@ class Operations:
         """Return what the service is and does."""
         process = psutil.Process()
         return {
-            "pid": os.getpid(),
-            "version": memkit.__version__,
-            "started": self._started,
+            "pid": os.getpid(), "version": memkit.__version__, "started": self._started,
             "uptime_seconds": round(time.time() - self._started, 1),
-            "memory_mb": round(process.memory_info().rss / 1e6, 1),
-            "threads": process.num_threads(),
+            "memory_mb": round(process.memory_info().rss / 1e6, 1), "threads": process.num_threads(),
             "sessions": [{"session": one.session, "root": one.root} for one in self.live],
-            "queue": self.writer.length,
-            "waiting": len(spool.waiting(self._home)),
-            "projects": self._projects.sizes(),
-            "errors": self.errors,
-        }
+            "queue": self.writer.length, "waiting": len(spool.waiting(self._home)),
+            "projects": self._projects.sizes(), "errors": self.errors,
+        }  # fmt: skip
 
     def job(self, arguments: Arguments) -> Future[JobState]:
         """Run the job `name` now. Return its state."""

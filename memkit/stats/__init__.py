@@ -132,11 +132,8 @@ def overview(timeline: Timeline, home: Home, settings: Settings, index: Mapping[
     counted = full_tally(home, timeline.project)
     hourly = [one for one in CHECKS if one.hourly]
     return {
-        "version": memkit.__version__,
-        "project": timeline.project.root,
-        "off": timeline.project.is_off,
-        "first": counted.first or None,
-        "last": counted.day or None,
+        "version": memkit.__version__, "project": timeline.project.root, "off": timeline.project.is_off,
+        "first": counted.first or None, "last": counted.day or None,
         "counts": {
             "days": counted.days, "sessions": counted.sessions, "turns": counted.turns,
             "notes": counted.notes, "entries": index["chunks"],
@@ -147,14 +144,12 @@ def overview(timeline: Timeline, home: Home, settings: Settings, index: Mapping[
             "index": directory_bytes(home.index),
         },
         "index": {"in_step": index["in_step"], "missing": index["missing"], "model": index["model"]},
-        "last_turn": _last_turn(timeline),
-        "captured": last_events(home).get(timeline.project.root),
-        "sends": list(_sends(settings)),
-        "waiting": len(spool.waiting(home)),
+        "last_turn": _last_turn(timeline), "captured": last_events(home).get(timeline.project.root),
+        "sends": list(_sends(settings)), "waiting": len(spool.waiting(home)),
         "failed": len(spool.failed(home)),
         "cost": _cost(Ledger(home).calls(), settings.summarize.daily_tokens),
         "health": list(examine(open_subject(home, timeline.project), hourly)),
-    }
+    }  # fmt: skip
 
 
 def _sends(settings: Settings) -> Iterator[str]:
@@ -319,14 +314,10 @@ def gather(
             tally.add(each.root, name[:10], numbers)
     calls = Ledger(home).calls(first)
     return Stats(
-        tuple(projects),
-        since,
-        tally,
+        tuple(projects), since, tally,
         total(calls if all_projects else (one for one in by_project(calls) if one.project == project.root)),
-        usage(home, midnight(since) if since else 0.0),
-        sizes,
-        tuple(problems),
-    )
+        usage(home, midnight(since) if since else 0.0), sizes, tuple(problems),
+    )  # fmt: skip
 
 
 def directory_bytes(directory: str) -> int:

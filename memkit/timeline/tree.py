@@ -460,16 +460,12 @@ class Timeline:
                     continue
                 time = f"{name[:10]} {section.minute}".strip()
                 yield Node(
-                    kind=nodes.TURN,
-                    id=turn,
-                    parent=segment.id,
-                    first=time,
-                    last=time,
+                    kind=nodes.TURN, id=turn, parent=segment.id, first=time, last=time,
                     summary=Summary(turns=1),
                     title=one_line(unescape(heading_title(section)), TITLE_CHARACTERS),
                     outcome=one_line(unescape(turn_outcome(content.text(section)))),
                     session=own.session,
-                )
+                )  # fmt: skip
 
     def _near(self, span: Span) -> str:
         known = [name[:10] for name in self.names]

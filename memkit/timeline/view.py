@@ -198,21 +198,13 @@ def _entry(one: Entry) -> TimedLine:
 def _row(level: int, node: Node) -> TimelineRow:
     held = node.summary
     known: TimelineRow = {
-        "level": level,
-        "kind": node.kind,
-        "id": node.id,
-        "first": node.first,
-        "last": node.last if node.last != node.first else "",
-        "title": node.title,
-        "outcome": node.outcome,
+        "level": level, "kind": node.kind, "id": node.id, "first": node.first,
+        "last": node.last if node.last != node.first else "", "title": node.title, "outcome": node.outcome,
         "words": list(node.words[:_ROW_WORDS]) if node.kind != nodes.DAY else [],
         "titles": [one.text for one in held.titles[:_DAY_TITLES]] if node.kind == nodes.DAY else [],
         "days": held.days if node.kind in (nodes.YEAR, nodes.MONTH, nodes.WEEK) else 0,
-        "sessions": len(held.sessions),
-        "turns": held.turns,
-        "notes": held.notes,
-        "failed": held.failed,
-    }
+        "sessions": len(held.sessions), "turns": held.turns, "notes": held.notes, "failed": held.failed,
+    }  # fmt: skip
     return cast("TimelineRow", {name: value for name, value in known.items() if value})
 
 

@@ -55,17 +55,12 @@ def refresh(project: Project, home: Home, settings: Settings) -> StoredTopics | 
         related, centrality = _relations(ids, [points.days[own] for own in groups], centers)
         topics = tuple(
             StoredTopic(
-                ids[number],
-                labels[number],
-                words[number].words,
-                len(own),
-                _days(points, own),
-                centrality[number],
-                related[number],
+                ids[number], labels[number], words[number].words, len(own), _days(points, own),
+                centrality[number], related[number],
                 tuple(snapshot.id(one) for one in points.first_chunks[own[:SHOWN_ENTRIES]].tolist()),
             )
             for number, own in enumerate(groups)
-        )
+        )  # fmt: skip
         grouped = sum(map(len, groups))
         stored = StoredTopics(
             project.root, snapshot.fingerprint, time.time(), len(points), len(points) - grouped, topics
