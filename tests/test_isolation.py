@@ -46,8 +46,8 @@ def test_chroma_reads_no_settings_of_the_working_directory(tmp_path: Path) -> No
     (tmp_path / ".env").write_text("MIGRATIONS=true\nCHROMA_OTEL_COLLECTION_ENDPOINT=http://x\n")
     code = (
         f"import sys; sys.path.insert(0, {str(REPOSITORY)!r})\n"
-        "import os; from memkit.index.store import _chroma_settings\n"
-        "print(_chroma_settings().chroma_otel_collection_endpoint, os.getcwd())"
+        "import os; from memkit.index.server import chroma_settings\n"
+        "print(chroma_settings().chroma_otel_collection_endpoint, os.getcwd())"
     )
     done = subprocess.run(
         [sys.executable, "-I", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True

@@ -43,12 +43,9 @@ class Archive:
         self._last = ArchiveFile(self.directory)
 
     def keep(
-        self,
-        turns: Iterable[tuple[Turn, str]],
-        transcript: Path,
-        redact: Callable[[str], str],
+        self, turns: Iterable[tuple[Turn, str]], transcript: Path, redact: Callable[[str], str],
         hide: Hide | None = None,
-    ) -> int:
+    ) -> int:  # fmt: skip
         """Archive turns read from `transcript`, each with the root of its project. All text is redacted.
 
         `hide` is as for `SessionFile`. Return how many turns were new or changed. Durable on return. A
@@ -90,9 +87,7 @@ class Archive:
         if self._last.path == self.path(session):
             self._last.drop_damage(session)
 
-    def rewrite(
-        self, session: str, change: Callable[[ArchivedTurn], ArchivedTurn | None]
-    ) -> None:
+    def rewrite(self, session: str, change: Callable[[ArchivedTurn], ArchivedTurn | None]) -> None:
         """Rewrite a session with each turn as `change` returns it; None drops the turn."""
         ArchiveFile(self.path(session)).rewrite(change)
 

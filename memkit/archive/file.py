@@ -97,9 +97,7 @@ class ArchiveFile:
                     turn = replace(turn, commit=turn.commit or known.commit, project=project)
                 line = _turn_line(turn)
                 count = len(turn.messages)
-                new = _Line(
-                    _fingerprint(line), len(line), count, turn.commit, turn.project, turn.is_command
-                )
+                new = _Line(_fingerprint(line), len(line), count, turn.commit, turn.project, turn.is_command)
                 if known is not None and (
                     known.fingerprint == new.fingerprint
                     or (new.is_command, known.messages) > (known.is_command, new.messages)
@@ -122,9 +120,7 @@ class ArchiveFile:
         try:
             yield
         except OSError as error:
-            raise ArchiveError(
-                f"cannot write the archive {self.path}: {error.strerror or error}"
-            ) from error
+            raise ArchiveError(f"cannot write the archive {self.path}: {error.strerror or error}") from error
 
     def _present_state(self) -> tuple[int, ...]:
         """Return size, modification time, and inode of the file; empty if there is none."""

@@ -62,11 +62,7 @@ class ArchivedTurn:
 
 
 def make_archived_turn(
-    turn: Turn,
-    root: str,
-    transcript: Path,
-    redact: Callable[[str], str],
-    hide: Hide | None = None,
+    turn: Turn, root: str, transcript: Path, redact: Callable[[str], str], hide: Hide | None = None
 ) -> ArchivedTurn:
     """Return `turn`, read from `transcript`, for the archive of the project at `root`.
 
@@ -76,16 +72,9 @@ def make_archived_turn(
     return ArchivedTurn(
         id=turn.id,
         messages=tuple(messages_of(turn, transcript, apply, hide)) if turn.is_memory else (),
-        prompt_id=turn.prompt_id,
-        uuid=turn.uuid,
-        time=turn.time,
-        finished=turn.finished,
-        project=root,
-        cwd=apply(turn.cwd),
-        branch=apply(turn.branch),
-        commit=turn.commit,
-        compacted=turn.is_compacted,
-    )
+        prompt_id=turn.prompt_id, uuid=turn.uuid, time=turn.time, finished=turn.finished, project=root,
+        cwd=apply(turn.cwd), branch=apply(turn.branch), commit=turn.commit, compacted=turn.is_compacted,
+    )  # fmt: skip
 
 
 def redact_again(turn: ArchivedTurn, redact: Callable[[str], str]) -> ArchivedTurn:

@@ -63,28 +63,17 @@ class Citation:
     def as_dict(self) -> CitationView:
         """Return the citation as `memkit cite --json` prints it."""
         return {
-            "id": self.id,
-            "bullet": self.bullet,
-            "date": self.day[:10],
-            "session": self.session,
-            "turns": list(self.turns),
-            "verified": self.is_verified,
-            "excerpt": self.excerpt,
-            "source": self.source,
-            "place": self.place,
+            "id": self.id, "bullet": self.bullet, "date": self.day[:10], "session": self.session,
+            "turns": list(self.turns), "verified": self.is_verified, "excerpt": self.excerpt,
+            "source": self.source, "place": self.place,
             "events": [message.as_dict() for message in self.events],
-        }
+        }  # fmt: skip
 
 
 def find_citation(
-    project: Project,
-    home: Home,
-    prefix: str,
-    context: int,
-    redact: Callable[[str], str],
-    *,
+    project: Project, home: Home, prefix: str, context: int, redact: Callable[[str], str], *,
     other_projects: bool = True,
-) -> Citation:
+) -> Citation:  # fmt: skip
     """Return the bullet whose citation id begins with `prefix`, with `context` events around its proof.
 
     All quoted text passes through `redact`. Without `other_projects`, read only sessions that memkit's own
@@ -117,17 +106,11 @@ def find_citation(
         source = "journal" if excerpt else ""
     first = max(0, place - context)
     return Citation(
-        id=bullet.id,
-        bullet=bullet.text,
-        day=day,
-        session=session,
-        turns=bullet.turns,
-        is_verified=bullet.is_verified,
-        excerpt=excerpt,
-        source=source,
+        id=bullet.id, bullet=bullet.text, day=day, session=session, turns=bullet.turns,
+        is_verified=bullet.is_verified, excerpt=excerpt, source=source,
         events=tuple(messages[first : place + context + 1]) if place >= 0 else (),
         place=place - first if place >= 0 else -1,
-    )
+    )  # fmt: skip
 
 
 def _find_bullet(journal: Journal, prefix: str) -> tuple[str, DayFile, int, WrittenBullet]:

@@ -74,13 +74,9 @@ class Section(_Section, total=False):
 
 
 def expand_known(
-    project: Project,
-    home: Home,
-    settings_of: Callable[[Project], Settings],
-    prefix: str,
-    *,
+    project: Project, home: Home, settings_of: Callable[[Project], Settings], prefix: str, *,
     other_projects: bool = True,
-) -> Section:
+) -> Section:  # fmt: skip
     """Return the section around an entry or other text of any memory that a search of `project` looks into.
 
     Without `other_projects` that is the project itself and the user's memory. See `expand`.
@@ -139,25 +135,12 @@ def _of_colleague(row: ColleagueRow, root: str) -> Section:
 
 def _section(shown: str, root: str, path: str, chunk: Chunk) -> Section:
     return {
-        "id": shown,
-        "root": root,
-        "path": path,
-        "start_line": chunk.start_line,
-        "end_line": chunk.end_line,
-        "source": chunk.source,
-        "heading": chunk.heading,
-        "breadcrumb": chunk.breadcrumb,
-        "kind": chunk.kind,
-        "date": chunk.date,
-        "session": chunk.session,
-        "branch": chunk.branch,
-        "turns": list(chunk.turns),
-        "citations": list(chunk.citations),
-        "transcript": None,
-        "archived": False,
-        "missing": [],
+        "id": shown, "root": root, "path": path, "start_line": chunk.start_line, "end_line": chunk.end_line,
+        "source": chunk.source, "heading": chunk.heading, "breadcrumb": chunk.breadcrumb, "kind": chunk.kind,
+        "date": chunk.date, "session": chunk.session, "branch": chunk.branch, "turns": list(chunk.turns),
+        "citations": list(chunk.citations), "transcript": None, "archived": False, "missing": [],
         "content": chunk.content,
-    }
+    }  # fmt: skip
 
 
 def expand(project: Project, home: Home, shown: str, chunk: Chunk) -> Section:
@@ -181,16 +164,11 @@ def expand(project: Project, home: Home, shown: str, chunk: Chunk) -> Section:
                 found |= dict.fromkeys(filter(None, pairs.get(name, "").split(",")))
     transcript, archived, missing = _original(home, chunk.session, turns)
     section: Section = {
-        **_section(shown, project.root, str(path), chunk),
-        "start_line": document.line_at(start) + 1,
-        "end_line": document.line_at(max(start, end - 1)) + 1,
-        "turns": list(turns),
-        "citations": list(citations),
-        "transcript": transcript,
-        "archived": archived,
-        "missing": missing,
+        **_section(shown, project.root, str(path), chunk), "start_line": document.line_at(start) + 1,
+        "end_line": document.line_at(max(start, end - 1)) + 1, "turns": list(turns),
+        "citations": list(citations), "transcript": transcript, "archived": archived, "missing": missing,
         "content": document.body[start:end],
-    }
+    }  # fmt: skip
     if team_file(chunk.source):
         section["team"] = team_mark(home, project.root, chunk.source)
     return section
@@ -232,9 +210,7 @@ def _bounds(document: Document, chunk: Chunk, path: Path, is_unchanged: bool) ->
             if (own.level, own.breadcrumb) == (chunk.level, chunk.breadcrumb)
         ]
     if not found:
-        raise NotFoundError(
-            f"{path} has changed and no longer has a section {chunk.heading!r}; search again"
-        )
+        raise NotFoundError(f"{path} has changed and no longer has a section {chunk.heading!r}; search again")
     start, end = min(found, key=lambda one: max(0, one[0] - wanted[1] + 1, wanted[0] - one[1] + 1))
     if is_unchanged:
         for held in sections:

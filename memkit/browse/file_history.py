@@ -68,9 +68,7 @@ class _Commit(NamedTuple):
     subject: str
 
 
-def file_history(
-    journal: Journal, file: str, checkout: str, announce: Callable[[str], None]
-) -> FileHistory:
+def file_history(journal: Journal, file: str, checkout: str, announce: Callable[[str], None]) -> FileHistory:
     """Return the history of `file`, a path from the root of the journal's project, or its last parts.
 
     Git follows its renames in the worktree around `checkout`. A memory file that cannot be read is reported
@@ -152,9 +150,7 @@ def _minute(seconds: str) -> str:
         return ""
 
 
-def _turns(
-    day: str, content: DayFile, names: list[str], commits: list[_Commit]
-) -> Iterator[FileEvent]:
+def _turns(day: str, content: DayFile, names: list[str], commits: list[_Commit]) -> Iterator[FileEvent]:
     for heading, turns in content.groups():
         for turn in turns:
             text = content.text(turn)
@@ -170,14 +166,10 @@ def _turn_event(
     written = named_commits(text)
     made = [one.hash[:SHORT_HASH] for one in commits if any(map(one.hash.startswith, written))]
     return FileEvent(
-        kind=kind,
-        time=f"{day} {turn.minute}".strip(),
-        title=unescape(heading_title(turn)),
-        outcome=unescape(turn_outcome(text)),
-        id=turn.pairs["turn"],
-        session=(heading.pairs.get("session") or None) if heading else None,
-        commits=tuple(made),
-    )
+        kind=kind, time=f"{day} {turn.minute}".strip(), title=unescape(heading_title(turn)),
+        outcome=unescape(turn_outcome(text)), id=turn.pairs["turn"],
+        session=(heading.pairs.get("session") or None) if heading else None, commits=tuple(made),
+    )  # fmt: skip
 
 
 def _bullets(name: str, text: str, names: list[str], turns: set[str]) -> Iterator[FileEvent]:

@@ -105,14 +105,10 @@ class GitMarks:
     def as_dict(self) -> dict[str, Any]:
         """Return the marks as `--json` prints them: only those there are."""
         value = {
-            "changed": self.changed,
-            "deleted": list(self.deleted),
-            "renamed": self.renamed,
-            "uncommitted": list(self.uncommitted),
-            "commits_elsewhere": list(self.commits),
-            "gone_branch": self.gone_branch,
-            "line": self.line,
-        }
+            "changed": self.changed, "deleted": list(self.deleted), "renamed": self.renamed,
+            "uncommitted": list(self.uncommitted), "commits_elsewhere": list(self.commits),
+            "gone_branch": self.gone_branch, "line": self.line,
+        }  # fmt: skip
         return {name: one for name, one in value.items() if one}
 
     @property
@@ -191,8 +187,7 @@ def marked_sections(sections: Sequence[Section], directory: str = "") -> list[Se
     ]  # fmt: skip
     found = find_marks(entries, directory)
     return [
-        {**one, "git": marks.as_dict()} if marks else one
-        for one, marks in zip(sections, found, strict=True)
+        {**one, "git": marks.as_dict()} if marks else one for one, marks in zip(sections, found, strict=True)
     ]
 
 
@@ -387,9 +382,7 @@ class _Repository:
         changes = history.changes if history and history.wait(ends - time.monotonic()) else {}
         found = []
         for entry in self._entries:
-            commits = sorted(
-                one for one in entry.commits if any(full.startswith(one) for full in elsewhere)
-            )
+            commits = sorted(one for one in entry.commits if any(full.startswith(one) for full in elsewhere))
             is_gone = branches_here is not None and entry.branch not in branches_here
             marks = GitMarks(
                 commits=tuple(commits), branch=self._head.branch, gone_branch=entry.branch if is_gone else ""

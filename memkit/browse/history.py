@@ -83,9 +83,7 @@ class _History:
             if date < self._filters.since:
                 return
             known = (
-                self.joined(name, days)
-                for name, days in days_of.items()
-                if self._filters.includes(name)
+                self.joined(name, days) for name, days in days_of.items() if self._filters.includes(name)
             )
             yield from sorted((one for one in known if one), key=activity, reverse=True)
 
@@ -107,26 +105,20 @@ class _History:
 
     def joined(self, session: str, days: list[str]) -> PastSession | None:
         read = [(self._lines(day), day) for day in days]
-        lines = [
-            (content, known[session], day) for (content, known), day in read if session in known
-        ]
+        lines = [(content, known[session], day) for (content, known), day in read if session in known]
         if not lines or not any(self._is_wanted(content, line) for content, line, _ in lines):
             return None
         (_, first, day), (_, last, _) = lines[0], lines[-1]
         _, known = self._lines(self._first.get(session, day))
         named = known.get(session, first)  # what it was about was said on its first day
         return PastSession(
-            id=session,
-            root=self._journal.project.root,
-            begins=f"{first.day} {first.begins}".strip(),
-            ends=f"{last.day} {last.ends}".strip(),
-            title=unescape(named.title),
+            id=session, root=self._journal.project.root, begins=f"{first.day} {first.begins}".strip(),
+            ends=f"{last.day} {last.ends}".strip(), title=unescape(named.title),
             outcome=unescape(main_outcome([line for _, line, _ in lines])),
             turns=tuple(dict.fromkeys(turn for _, line, _ in lines for turn in line.turns)),
             branch=next((line.branch for _, line, _ in reversed(lines) if line.branch), ""),
-            path=str(self._journal.path(day)),
-            line=first.line,
-        )
+            path=str(self._journal.path(day)), line=first.line,
+        )  # fmt: skip
 
     def _is_wanted(self, content: DayFile, line: DaySession) -> bool:
         turns = [one for turn in line.turns if (one := content.find_turn(turn)) is not None]

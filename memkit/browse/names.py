@@ -62,14 +62,10 @@ class Entry:
     def as_dict(self) -> EntryView:
         """Return the entry as `memkit show --json` prints it."""
         view: EntryView = {
-            "kind": self.kind,
-            "id": self.id,
-            "path": self.path,
-            "line": self.line,
-            "session": self.session or None,
-            "turns": list(self.turns),
+            "kind": self.kind, "id": self.id, "path": self.path, "line": self.line,
+            "session": self.session or None, "turns": list(self.turns),
             "content": anchors.strip(self.markdown),
-        }
+        }  # fmt: skip
         if self.kind == "note":
             view["tags"], view["metadata"] = read_note(self.markdown)
         return view
@@ -95,9 +91,7 @@ def find_day(journal: Journal, name: str, today: date) -> Entry | None:
     if not files and day_of(wanted) is None:
         raise NotFoundError(f"{wanted} is not a day of the calendar")
     if not files:
-        nearest = [day[:10] for day in known if day < wanted][-1:] or [
-            day[:10] for day in known[:1]
-        ]
+        nearest = [day[:10] for day in known if day < wanted][-1:] or [day[:10] for day in known[:1]]
         hint = f"the nearest day is {nearest[0]}" if nearest else "it has no day yet"
         raise NotFoundError(f"{journal.project.root} has no memory of {wanted}; {hint}")
     turns = [s.pairs["turn"] for one in files for s in one.content.sections if "turn" in s.pairs]
@@ -116,9 +110,7 @@ def find_entry(journal: Journal, name: str) -> Entry | None:
     if len(found) > 1:
         shown = ", ".join(f"{_KINDS[key]} {value}" for key, value in list(found)[:_SHOWN])
         more = ", …" if len(found) > _SHOWN else ""
-        raise AmbiguousIdError(
-            f"{name!r} matches {len(found)} entries: {shown}{more}; give more characters"
-        )
+        raise AmbiguousIdError(f"{name!r} matches {len(found)} entries: {shown}{more}; give more characters")
     for (key, value), (file, number) in found.items():
         return _session(journal, value) if key == "session" else _entry(file, number, key, value)
     return None
@@ -157,9 +149,7 @@ def _session(journal: Journal, session: str) -> Entry:
             parts += [f"# {path.stem[:10]}", *_texts(content, own)]
             turns += [section.pairs["turn"] for section in own if "turn" in section.pairs]
     place, line = first or ("", 0)
-    return Entry(
-        "session", session, place, line, session, tuple(dict.fromkeys(turns)), "\n\n".join(parts)
-    )
+    return Entry("session", session, place, line, session, tuple(dict.fromkeys(turns)), "\n\n".join(parts))
 
 
 def _texts(content: DayFile, sections: Sequence[Section]) -> Iterator[str]:

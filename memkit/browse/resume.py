@@ -88,11 +88,7 @@ def sessions_of(answer: Answer) -> list[FoundSession]:
 
 
 def resumable(
-    home: Home,
-    session: FoundSession,
-    chunks: Callable[[], Sequence[Chunk]],
-    *,
-    other_projects: bool = True,
+    home: Home, session: FoundSession, chunks: Callable[[], Sequence[Chunk]], *, other_projects: bool = True
 ) -> Resumable:
     """Return how to resume `session`. Raise `MemkitError` with the reason if that is not possible.
 
@@ -124,14 +120,10 @@ def resumable(
 def as_dict(session: FoundSession, way: Resumable | None, problem: str) -> dict[str, Any]:
     """Return a session as `memkit resume --json` prints it."""
     return {
-        "session": way.id if way else session.id,
-        "project": session.root,
-        "date": session.date,
-        "title": session.title,
-        "directory": way.directory if way else None,
-        "command": way.command if way else None,
-        **({"problem": problem} if problem else {}),
-    }
+        "session": way.id if way else session.id, "project": session.root, "date": session.date,
+        "title": session.title, "directory": way.directory if way else None,
+        "command": way.command if way else None, **({"problem": problem} if problem else {}),
+    }  # fmt: skip
 
 
 def _directory(transcript: Path) -> str:

@@ -98,13 +98,9 @@ class _Turn(NamedTuple):
 
 
 def view_session(
-    timeline: Timeline,
-    name: str,
-    limit: int,
-    offset: int | None,
-    redact: Callable[[str], str],
+    timeline: Timeline, name: str, limit: int, offset: int | None, redact: Callable[[str], str],
     directory: str,
-) -> SessionView:
+) -> SessionView:  # fmt: skip
     """Return a session by its id, or the one with a turn, or their first characters.
 
     It has at most `limit` of its turns, from number `offset` on; by default, from the page of the turn on.
@@ -149,16 +145,13 @@ def view_session(
             for cited in bullet["turns"]:
                 citing.setdefault(cited, []).append(bullet["id"])
     return SessionView(
-        **structs.asdict(found),
-        turn=turn if turn in turns else None,
-        gone_branch=whole.gone_branch,
-        summaries=summaries,
-        offset=offset,
+        **structs.asdict(found), turn=turn if turn in turns else None, gone_branch=whole.gone_branch,
+        summaries=summaries, offset=offset,
         entries=[
             _turn_view(one, citing.get(one.id, []), superseding.get(one.id), mark, redact)
             for one, mark in zip(page, marks, strict=True)
         ],
-    )
+    )  # fmt: skip
 
 
 def _superseding(timeline: Timeline) -> Mapping[str, Reference]:
@@ -171,27 +164,19 @@ def _superseding(timeline: Timeline) -> Mapping[str, Reference]:
     return {name: shown(fact) for name, fact in superseding_facts(text, MEMORY_FILE).items()}
 
 
-def _bullets(
-    content: DayFile, heading: Section, superseding: Mapping[str, Reference]
-) -> Iterator[Bullet]:
+def _bullets(content: DayFile, heading: Section, superseding: Mapping[str, Reference]) -> Iterator[Bullet]:
     for _, bullet in read_bullets(content.lines[heading.start + 1 : heading.end]):
         yield {
-            "id": bullet.id,
-            "text": shown_bullet(bullet),
-            "turns": list(bullet.turns),
-            "verified": bullet.is_verified,
-            "extract": bullet.is_extract,
+            "id": bullet.id, "text": shown_bullet(bullet), "turns": list(bullet.turns),
+            "verified": bullet.is_verified, "extract": bullet.is_extract,
             "superseded": superseding.get(bullet.id),
-        }
+        }  # fmt: skip
 
 
 def _turn_view(
-    turn: _Turn,
-    bullets: list[str],
-    superseded: Reference | None,
-    mark: GitMarks,
+    turn: _Turn, bullets: list[str], superseded: Reference | None, mark: GitMarks,
     redact: Callable[[str], str],
-) -> TurnView:
+) -> TurnView:  # fmt: skip
     parts = read_parts(turn.text)
     files: dict[str, bool] = {}
     for call in parts.file_calls:

@@ -128,16 +128,11 @@ class Exchange:
         """Return the exchange as `memkit transcript --json` prints it."""
         archived = self.original.archive is not None
         return {
-            "session": self.original.session,
-            "transcript": None if archived else str(self.original.path),
-            "archived": archived,
-            "turn": self.turn or None,
-            "branch": self.branch,
-            "commit": self.commit,
-            "damaged_bytes": self.original.damaged_bytes,
-            "missing": self.missing,
+            "session": self.original.session, "transcript": None if archived else str(self.original.path),
+            "archived": archived, "turn": self.turn or None, "branch": self.branch, "commit": self.commit,
+            "damaged_bytes": self.original.damaged_bytes, "missing": self.missing,
             "messages": [message.as_dict() for message in self.messages],
-        }
+        }  # fmt: skip
 
 
 def find_transcript(home: Home, session: str) -> Path | None:
@@ -182,14 +177,9 @@ def original_at(home: Home, path: Path) -> Original:
 
 
 def locate(
-    home: Home,
-    project: Project,
-    session: str | None,
-    turn: str | None,
-    chunks: Callable[[], Sequence[Chunk]],
-    *,
-    other_projects: bool = True,
-) -> Original:
+    home: Home, project: Project, session: str | None, turn: str | None,
+    chunks: Callable[[], Sequence[Chunk]], *, other_projects: bool = True,
+) -> Original:  # fmt: skip
     """Return a session by id, its first characters, or the path of a transcript.
 
     Without a name, return the session that holds `turn`, or the latest session of the project. `chunks`
@@ -255,9 +245,7 @@ def is_recorded(home: Home, project: Project, session: str) -> bool:
     return any(turn.project == project.root for turn in Archive(home).turns(session))
 
 
-def _belongs_to(
-    home: Home, project: Project, session: str, chunks: Callable[[], Sequence[Chunk]]
-) -> bool:
+def _belongs_to(home: Home, project: Project, session: str, chunks: Callable[[], Sequence[Chunk]]) -> bool:
     """Return whether memkit's records, or memory that this home wrote, assign the session to the project.
 
     Other memory proves nothing: a repository can bring anchors that name any session.
@@ -270,13 +258,9 @@ def _belongs_to(
 
 
 def read_exchange(
-    home: Home,
-    original: Original,
-    turn: str | None,
-    context: int,
-    redact: Callable[[str], str],
+    home: Home, original: Original, turn: str | None, context: int, redact: Callable[[str], str],
     chunks: Callable[[], Sequence[Chunk]],
-) -> Exchange:
+) -> Exchange:  # fmt: skip
     """Return all of a session, or one turn with `context` messages before and after it."""
     found = branch = commit = ""
     if turn:

@@ -107,11 +107,9 @@ class Capture:
     """Captures turns for all projects of one memory home. The caller holds the capture lock."""
 
     def __init__(
-        self,
-        home: Home,
-        settings: Settings,
+        self, home: Home, settings: Settings,
         will_write: Callable[[str, str, str], None] = lambda root, session, day: None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """`will_write` gets the project's root, the session, and the day before a turn is written there."""
         self.home = home
         self.settings = settings
@@ -212,13 +210,9 @@ class Capture:
         return count
 
     def import_file(
-        self,
-        path: Path,
-        project: Project,
-        is_wanted: Callable[[Turn], bool] = lambda turn: True,
-        progress: Callable[[int], None] = lambda end: None,
-        now: float | None = None,
-    ) -> CaptureOutcome:
+        self, path: Path, project: Project, is_wanted: Callable[[Turn], bool] = lambda turn: True,
+        progress: Callable[[int], None] = lambda end: None, now: float | None = None,
+    ) -> CaptureOutcome:  # fmt: skip
         """Remember the wanted turns of a transcript, from its start; report each byte reached to `progress`.
 
         At a time `now`, follow a session of another agent instead: read on, up to a last turn that goes on.
@@ -254,16 +248,10 @@ class Capture:
         return outcome
 
     def _read(
-        self,
-        session: Session,
-        project: Project,
-        is_wanted: Callable[[Turn], bool] = lambda turn: True,
-        progress: Callable[[int], None] = lambda end: None,
-        *,
-        is_live: bool = False,
-        moves: bool = True,
+        self, session: Session, project: Project, is_wanted: Callable[[Turn], bool] = lambda turn: True,
+        progress: Callable[[int], None] = lambda end: None, *, is_live: bool = False, moves: bool = True,
         now: float | None = None,
-    ) -> CaptureOutcome:
+    ) -> CaptureOutcome:  # fmt: skip
         """Unless `moves`, read from the start and keep the checkpoint. `is_live` turns wait for a summary."""
         path = Path(session.transcript)
         transcript = self._transcript(session) if moves else open_transcript(path, 0, self._hidden)
@@ -284,15 +272,9 @@ class Capture:
         return outcome
 
     def _write(
-        self,
-        session: Session,
-        project: Project,
-        turns: list[Turn],
-        is_wanted: Callable[[Turn], bool] = lambda turn: True,
-        *,
-        is_live: bool,
-        moves: bool = True,
-    ) -> CaptureOutcome:
+        self, session: Session, project: Project, turns: list[Turn],
+        is_wanted: Callable[[Turn], bool] = lambda turn: True, *, is_live: bool, moves: bool = True,
+    ) -> CaptureOutcome:  # fmt: skip
         """The caller saves the session at the end."""
         outcome = CaptureOutcome()
         digests: list[Digest] = []
@@ -334,9 +316,7 @@ class Capture:
             if not is_live:  # an import brings back what is gone from the files, also a last turn
                 known = {name: one._replace(is_written=False) for name, one in known.items()}
             written = journal.write(
-                digests,
-                known,
-                lambda digest, day: self._will_write(project.root, digest.session, day),
+                digests, known, lambda digest, day: self._will_write(project.root, digest.session, day)
             )
             unindexed.mark(self.home, project.root)  # a pass may have begun before the write
             outcome.written = len(written)

@@ -290,10 +290,7 @@ class Importer:
     """
 
     def __init__(
-        self,
-        selection: ImportSelection,
-        settings: Settings,
-        announce: Callable[[str], None] = logger.info,
+        self, selection: ImportSelection, settings: Settings, announce: Callable[[str], None] = logger.info
     ) -> None:
         """`announce` gets a line about a wait for another process."""
         self.selection = selection

@@ -56,18 +56,10 @@ def list_projects(home: Home) -> list[ListedProject]:
         remote = normalize_remote(remote_of(root) or "")
         found.append(
             ListedProject(
-                root=root,
-                name=names[root],
-                memory=project.memory,
-                days=counted.days,
-                turns=counted.turns,
-                notes=counted.notes,
-                last=counted.day or None,
-                remote=remote or None,
-                exists=Path(root).is_dir(),
-                folder=project.folder or OWN_FOLDER,
-                linked=sorted(linked.get(root, [])),
-                identity="remote" if remote else "path",
+                root=root, name=names[root], memory=project.memory, days=counted.days, turns=counted.turns,
+                notes=counted.notes, last=counted.day or None, remote=remote or None,
+                exists=Path(root).is_dir(), folder=project.folder or OWN_FOLDER,
+                linked=sorted(linked.get(root, [])), identity="remote" if remote else "path",
             )
         )
     return sorted(found, key=lambda one: (one.last or "", one.root), reverse=True)

@@ -35,7 +35,7 @@ _GROUPS = {
         "import": ("importing", "Import existing Claude Code sessions."),
         "summarize": ("summarize", "Summarize sessions with a model."),
         "compact": ("summarize", "Condense the memory into lasting facts."),
-        "share": ("share", "Share entries with everybody who has the repository."),
+        "share": ("remember", "Share entries with everybody who has the repository."),
         "forget": ("forget", "Erase something permanently."),
         "on": ("projects", "Remember this project's sessions again."),
         "off": ("projects", "Stop remembering this project's sessions."),
@@ -47,8 +47,8 @@ _GROUPS = {
         "transcript": ("expand", "Show the original exchange."),
         "resume": ("sessions", "Find a session, and resume it in Claude Code."),
         "why": ("why", "Show what was decided and changed about a file."),
-        "fix": ("fix", "Show what was run after an error when it did not come back."),
-        "how": ("fix", "Show the commands with a tool that worked here."),
+        "fix": ("why", "Show what was run after an error when it did not come back."),
+        "how": ("why", "Show the commands with a tool that worked here."),
         "topics": ("topics", "List what the project is about."),
     },
     "Look": {
@@ -85,14 +85,14 @@ _GROUPS = {
 
 _INTERNAL = {
     "recall": ("recall", "Search and format the results for a model (used by the skill)."),
-    "mcp": ("mcp", "Serve the memory to other agents (started by MCP clients)."),
+    "mcp": ("recall", "Serve the memory to other agents (started by MCP clients)."),
     "statusline": ("status", "Print a line for Claude Code's status line."),
     "work": ("jobs", "Process pending events (used by hooks)."),
 }
 """Commands that programs start. They work, and the manual has them, but help does not list them."""
 
 _LISTED = {name: entry for group in _GROUPS.values() for name, entry in group.items()}
-_RELATED = {"unshare": ("share", "Take back what you shared.")}
+_RELATED = {"unshare": ("remember", "Take back what you shared.")}
 """Commands that the help of another one names. They work, and the manual has them."""
 
 _COMMANDS = _LISTED | _RELATED | _INTERNAL
@@ -162,8 +162,7 @@ class _LazyGroup(click.Group):
 
 
 @click.group(
-    cls=_LazyGroup,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
 @click.option(
     "--set", "assignments", multiple=True, metavar="SECTION.NAME=VALUE",

@@ -32,12 +32,7 @@ if TYPE_CHECKING:
 )
 @click.option("--with-anchors", is_flag=True, help="Keep memkit's comments in the Markdown.")
 def export_command(
-    context: Context,
-    kind: str,
-    since: str | None,
-    until: str | None,
-    output: str | None,
-    with_anchors: bool,
+    context: Context, kind: str, since: str | None, until: str | None, output: str | None, with_anchors: bool
 ) -> None:
     """Write the days of this project's memory as one file.
 
@@ -217,12 +212,8 @@ def _print(context: Context, report: RestoreReport) -> None:
         lines.append("The settings were not restored. Run restore without --yes to change these:")
         lines += [f"  {line}" for line in report.skipped_settings]
     value = {
-        "written": report.written,
-        "same": report.same,
-        "replaced": report.replaced,
-        "left": report.skipped,
-        "kept_in": report.kept_in or None,
-        "left_settings": report.skipped_settings,
+        "written": report.written, "same": report.same, "replaced": report.replaced, "left": report.skipped,
+        "kept_in": report.kept_in or None, "left_settings": report.skipped_settings,
         "projects": report.projects,
-    }
+    }  # fmt: skip
     context.report(value, *lines)

@@ -38,19 +38,10 @@ SHOWN_ENTRIES = 20
 @click.option("--dry-run", is_flag=True, help="Only show what would be erased.")
 @click.option("--yes", is_flag=True, help="Do not ask; other projects keep their copies.")
 def forget_command(
-    context: Context,
-    ids: tuple[str, ...],
-    session: str | None,
-    since: str | None,
-    until: str | None,
-    query: str | None,
-    k: int | None,
-    everything: bool,
-    user: bool,
-    everywhere: bool,
-    dry_run: bool,
+    context: Context, ids: tuple[str, ...], session: str | None, since: str | None, until: str | None,
+    query: str | None, k: int | None, everything: bool, user: bool, everywhere: bool, dry_run: bool,
     yes: bool,
-) -> None:
+) -> None:  # fmt: skip
     """Erase something from journal, archive, and index for good, and never import it again.
 
     Each ID names a result of `memkit search`, a turn, a bullet, a note, or a fact. Erasing a turn also
@@ -103,13 +94,9 @@ def forget_command(
 
 
 def _select(
-    memory: InterfaceMemory,
-    ids: tuple[str, ...],
-    session: str | None,
-    days: tuple[str | None, str | None],
-    query: str | None,
-    k: int | None,
-) -> ForgetSelection:
+    memory: InterfaceMemory, ids: tuple[str, ...], session: str | None, days: tuple[str | None, str | None],
+    query: str | None, k: int | None,
+) -> ForgetSelection:  # fmt: skip
     from memkit.forget import selection
 
     project, home, now = memory.project, memory.home, time.time()
@@ -149,14 +136,10 @@ def _show(found: Locations, root: str) -> None:
         echo("The memory holds none of that, and an import would leave it out.")
         return
     counts = {
-        "turn": len(found.turns),
-        "bullet": found.bullets,
-        "note": len(found.notes) + len(found.passages),
-        "fact": len(facts),
-        "archived turn": sum(map(len, found.archived.values())),
-        "Markdown file": len(found.files),
-        "old version": len(found.old_versions),
-    }
+        "turn": len(found.turns), "bullet": found.bullets, "note": len(found.notes) + len(found.passages),
+        "fact": len(facts), "archived turn": sum(map(len, found.archived.values())),
+        "Markdown file": len(found.files), "old version": len(found.old_versions),
+    }  # fmt: skip
     shown = [plural(count, name) for name, count in counts.items() if count]
     echo(f"To be erased from journal, archive, and index: {', '.join(shown)}.")
     if found.by_project.keys() - {root}:
@@ -184,12 +167,9 @@ def audit_command(context: Context, fix: bool, all_projects: bool) -> None:
 
     with context.progress("auditing") as progress:
         audit = Audit(
-            context.home,
-            None if all_projects else context.project,
-            functools.cache(context.settings_of),
-            context.say,
-            progress,
-        )
+            context.home, None if all_projects else context.project, functools.cache(context.settings_of),
+            context.say, progress,
+        )  # fmt: skip
         if fix:
             memory = context.memory()
             with memory.capture_lock(), memory.index_lock():
@@ -209,9 +189,7 @@ def _print_audit(context: Context, report: AuditReport, fix: bool) -> None:
         shown += [{**asdict(finding), "fixed": False} for finding in report.remaining]
         context.print_json(
             {
-                "findings": shown,
-                "fixed": len(fixed),
-                "left": len(report.remaining),
+                "findings": shown, "fixed": len(fixed), "left": len(report.remaining),
                 "problems": report.problems,
             }
         )

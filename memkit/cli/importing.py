@@ -37,12 +37,7 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Show what would be imported, and write nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask before FILE or DIR is imported into other projects.")
 def import_command(
-    context: Context,
-    paths: tuple[str, ...],
-    everything: bool,
-    since: str | None,
-    dry_run: bool,
-    yes: bool,
+    context: Context, paths: tuple[str, ...], everything: bool, since: str | None, dry_run: bool, yes: bool
 ) -> None:
     """Import existing sessions of Claude Code and of other coding agents.
 
@@ -160,11 +155,7 @@ def _asked_for_others(context: Context, selection: ImportSelection, yes: bool) -
 
 
 def select(
-    context: Context,
-    paths: tuple[str, ...] = (),
-    *,
-    everything: bool = False,
-    since: date | None = None,
+    context: Context, paths: tuple[str, ...] = (), *, everything: bool = False, since: date | None = None
 ) -> ImportSelection:
     """Select what to import: `paths`, else the agents' sessions of the project, or of `everything`."""
     from memkit.agents.claude_code.files import history_file
@@ -247,16 +238,11 @@ def _print_preview(context: Context, found: ImportPreview) -> None:
     }
     summaries = _summaries(context, found)
     value = {
-        "sessions": found.sessions,
-        "turns": found.turns,
-        "typed": found.typed,
-        "days": len(found.days),
-        "projects": found.projects,
-        "bytes": disk,
+        "sessions": found.sessions, "turns": found.turns, "typed": found.typed, "days": len(found.days),
+        "projects": found.projects, "bytes": disk,
         "summaries": {"tokens": summaries.tokens, "usd": summaries.usd} if summaries else None,
-        "skipped": found.skipped,
-        "problems": found.problems,
-    }
+        "skipped": found.skipped, "problems": found.problems,
+    }  # fmt: skip
     typed = f", {found.typed} of them prompts from deleted sessions" if found.typed else ""
     lines = [
         f"{plural(found.sessions, 'session')}, {plural(found.turns, 'turn')}{typed}; "
@@ -307,22 +293,16 @@ def _print_report(context: Context, report: ImportReport, roots: list[str], *, b
     value = {
         "files": [
             {
-                "file": str(path),
-                "turns": outcome.turns,
-                "written": outcome.written,
-                "left_out": outcome.left_out,
-                "skipped": outcome.skipped,
+                "file": str(path), "turns": outcome.turns, "written": outcome.written,
+                "left_out": outcome.left_out, "skipped": outcome.skipped,
             }
             for path, outcome in report.files
         ],
         "done_before": report.done_before,
         "history": {"turns": history.turns, "written": history.written},
-        "turns": total.turns,
-        "written": total.written,
-        "left_out": total.left_out,
-        "projects": roots,
+        "turns": total.turns, "written": total.written, "left_out": total.left_out, "projects": roots,
         "problems": report.problems,
-    }
+    }  # fmt: skip
     lines = []
     for path, outcome in report.files if by_file else ():
         found = f"{plural(outcome.turns, 'turn')}, {outcome.written} new" if outcome.turns else "no turns"

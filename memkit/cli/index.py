@@ -20,13 +20,9 @@ logger = logging.getLogger(__name__)
 
 @command("index")
 @click.argument("paths", nargs=-1, type=click.Path(exists=True), metavar="[PATH…]")
-@click.option(
-    "--drop", multiple=True, metavar="PATH", help="Stop indexing a path that you added before."
-)
+@click.option("--drop", multiple=True, metavar="PATH", help="Stop indexing a path that you added before.")
 @click.option("--rebuild", is_flag=True, help="Build a new index from the Markdown.")
-def index_command(
-    context: Context, paths: tuple[str, ...], drop: tuple[str, ...], rebuild: bool
-) -> None:
+def index_command(context: Context, paths: tuple[str, ...], drop: tuple[str, ...], rebuild: bool) -> None:
     """Update the index to match the Markdown: add new text, remove deleted text.
 
     Unchanged text costs nothing. Each PATH, a Markdown file or a directory of them, is added to this

@@ -23,10 +23,7 @@ if TYPE_CHECKING:
     from memkit.capture.project_list import ListedProject
 
 VALUES = {
-    "link": "PATH",
-    "rename": "NAME",
-    "merge": "PATH",
-    "folder": f"folder: {OPENCLAW_DAYS} or {OWN_FOLDER}",
+    "link": "PATH", "rename": "NAME", "merge": "PATH", "folder": f"folder: {OPENCLAW_DAYS} or {OWN_FOLDER}"
 }
 """The actions that take a value, and what it is."""
 
@@ -208,12 +205,8 @@ def _merge(context: Context, path: str, remove: bool) -> None:
     rest = f"; {plural(removed, 'file')} removed there" if remove else ", which is unchanged"
     context.report(
         {
-            "root": target.root,
-            "from": source.root,
-            "turns": merged.turns,
-            "files": merged.files,
-            "sessions": merged.sessions,
-            "removed": removed,
+            "root": target.root, "from": source.root, "turns": merged.turns, "files": merged.files,
+            "sessions": merged.sessions, "removed": removed,
         },
         f"{plural(merged.turns, 'turn')} and {plural(merged.files, 'file')} merged from "
         f"{source.memory}{rest}.",

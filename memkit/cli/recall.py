@@ -1,4 +1,4 @@
-"""`memkit recall`: the first step of the memory-recall skill."""
+"""`memkit recall`, the first step of the memory-recall skill, and `memkit mcp`."""
 
 from __future__ import annotations
 
@@ -29,9 +29,7 @@ def recall_command(context: Context, from_stdin: bool) -> None:
       memkit recall --stdin < question.txt
     """
     if click.get_current_context().args or not from_stdin:
-        raise click.UsageError(
-            "recall is for the skill and needs --stdin; ask with `memkit search QUERY`"
-        )
+        raise click.UsageError("recall is for the skill and needs --stdin; ask with `memkit search QUERY`")
     question = sys.stdin.buffer.read().decode("utf-8", "replace").strip()
     try:
         text, value = _recall(context, question)
@@ -65,3 +63,23 @@ def _recall(context: Context, question: str) -> tuple[str, dict[str, object]]:
     text = lay_out(answer, budget, context.project.root)
     # Without the question: stdin can be a file that the caller may not read.
     return text, {**answer.as_dict(with_query=False), "text": text}
+
+
+@command("mcp")
+@click.option("--build-index", is_flag=True, help="Bring the index up to date first.")
+def mcp_command(context: Context, build_index: bool) -> None:
+    """Serve this project's memory to an MCP client over stdin and stdout.
+
+    A client starts this command itself; `memkit setup --mcp CLIENT` writes its entry. The tools are
+    memory_search, memory_expand, memory_transcript, memory_timeline, memory_topics, memory_remember, and
+    memory_forget. The memory is that of the working directory, or of --project. Needs the package mcp.
+
+    \b
+      memkit mcp
+      memkit mcp --project ~/src/shop
+    """
+    from memkit.mcp.server import serve
+
+    if build_index:
+        context.memory().index()
+    serve(lambda: context.memory(for_agent=True))

@@ -97,9 +97,7 @@ def link(text: str, path: str | Path, line: int = 0) -> str:
     """Return `text`, safe already, as a link to a line at an absolute `path`; unchanged off a terminal."""
     if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
         return text
-    address = Path(path).as_uri() + (
-        f"#{line}" if line else ""
-    )  # the URI encodes control characters
+    address = Path(path).as_uri() + (f"#{line}" if line else "")  # the URI encodes control characters
     return f"\x1b]8;;{address}\x1b\\{text}\x1b]8;;\x1b\\"
 
 
@@ -114,13 +112,9 @@ def page(text: str) -> None:
         return
     os.environ.setdefault("LESS", _LESS)
     try:
-        click.echo_via_pager(
-            _LINK.sub("", text) + "\n"
-        )  # older versions of less print links as text
+        click.echo_via_pager(_LINK.sub("", text) + "\n")  # older versions of less print links as text
     except (OSError, ValueError) as error:
-        raise MemkitError(
-            f"cannot run the pager {os.environ.get('PAGER')!r}: {error}; set PAGER"
-        ) from error
+        raise MemkitError(f"cannot run the pager {os.environ.get('PAGER')!r}: {error}; set PAGER") from error
 
 
 def _needs_pager(text: str) -> bool:

@@ -194,9 +194,7 @@ class _Kind(click.Choice[str]):
 @click.option("--mode", type=click.Choice(MODES), help="How to rank (default: setting search.mode).")
 @click.option("--since", metavar="DAY", help="Only from this day on: 2026-11-20, 3d, 2w, last monday.")
 @click.option("--until", metavar="DAY", help="Only up to this day, inclusive.")
-@click.option(
-    "--session", default="", metavar="ID", help="Only this session; the start of its ID is enough."
-)
+@click.option("--session", default="", metavar="ID", help="Only this session; the start of its ID is enough.")
 @click.option("--branch", default="", help="Only this git branch.")
 @click.option("--agent", type=AgentName(), default="", help="Only sessions of this agent.")
 @click.option("--kind", type=_Kind(KINDS), default=None, help="A decision is of kind summary or fact.")
@@ -219,24 +217,10 @@ class _Kind(click.Choice[str]):
     help='Read one query per line from stdin, plain or as {"query": …}; print one JSON object per line.',
 )  # fmt: skip
 def search_command(
-    context: Context,
-    words: tuple[str, ...],
-    mode: str | None,
-    all_projects: bool,
-    everything: bool,
-    batch: str | None,
-    k: int | None,
-    file: str,
-    since: str | None,
-    until: str | None,
-    kind: str | None,
-    session: str,
-    branch: str,
-    agent: str,
-    path: str,
-    full: bool,
-    **options: Any,
-) -> None:
+    context: Context, words: tuple[str, ...], mode: str | None, all_projects: bool, everything: bool,
+    batch: str | None, k: int | None, file: str, since: str | None, until: str | None, kind: str | None,
+    session: str, branch: str, agent: str, path: str, full: bool, **options: Any,
+) -> None:  # fmt: skip
     """Search the memory: sessions and files, those with the best results first.
 
     Leaves out results far below the best one, and shows nothing if no entry is relevant enough; --all shows

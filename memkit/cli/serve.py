@@ -41,17 +41,9 @@ ACTIONS = ("key", "keys", "revoke")
 @click.option("--name", default="", help="A name to know the new key by.")
 @click.option("--open", "is_open", is_flag=True, help="Show the memory as a page in the browser.")
 def serve_command(
-    context: Context,
-    action: str | None,
-    key_id: str | None,
-    host: str,
-    port: int,
-    hosts: tuple[str, ...],
-    rate: int,
-    role: str,
-    name: str,
-    is_open: bool,
-) -> None:
+    context: Context, action: str | None, key_id: str | None, host: str, port: int, hosts: tuple[str, ...],
+    rate: int, role: str, name: str, is_open: bool,
+) -> None:  # fmt: skip
     """Serve this project's memory to other programs over HTTP, until Ctrl-C.
 
     Each request needs a key. `key` makes one and shows it once, `keys` lists them, `revoke ID` removes one.
@@ -99,9 +91,7 @@ def _list_keys(context: Context) -> None:
     context.report({"keys": rows}, *(lines or ["No key; `memkit serve key` makes one."]))
 
 
-def _serve(
-    context: Context, host: str, port: int, hosts: tuple[str, ...], rate: int, is_open: bool
-) -> None:
+def _serve(context: Context, host: str, port: int, hosts: tuple[str, ...], rate: int, is_open: bool) -> None:
     if is_open and in_session():
         raise MemkitError("the link would be in the conversation; run this in a terminal of your own")
     if is_open and not server.is_loopback(host):

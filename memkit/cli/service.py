@@ -85,9 +85,7 @@ class _Follower:
             file = self._open.get(path)
             if file is not None:
                 yield from _read_lines(path, file)
-            if path.exists() and (
-                file is None or not os.path.samestat(os.fstat(file.fileno()), path.stat())
-            ):
+            if path.exists() and (file is None or not os.path.samestat(os.fstat(file.fileno()), path.stat())):
                 if file is not None:
                     file.close()
                 self._open[path] = path.open("rb")

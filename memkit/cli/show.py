@@ -181,10 +181,8 @@ def _origin(entry: Entry, root: str) -> list[str]:
     if entry.session and entry.kind == "session":
         lines.append(f"original exchange: memkit transcript {quote(entry.session)}")
     elif entry.session and entry.turns:
-        lines.append(
-            "original exchange: memkit transcript "
-            f"{quote(entry.session)} --turn {quote(entry.turns[0])}"
-        )
+        turn = quote(entry.turns[0])
+        lines.append(f"original exchange: memkit transcript {quote(entry.session)} --turn {turn}")
     if entry.kind == "citation":
         lines.append(f"proof: memkit cite {quote(entry.id)}")
     return [styled(line, dim=True) for line in lines]

@@ -67,9 +67,7 @@ def stats_command(context: Context, all_projects: bool, since: str | None, svg: 
     from memkit.stats import gather
 
     first = day_named(since)
-    stats = gather(
-        context.home, context.project, first, all_projects=all_projects, announce=context.say
-    )
+    stats = gather(context.home, context.project, first, all_projects=all_projects, announce=context.say)
     for line in stats.problems:
         context.say(line)
     if svg is not None:
@@ -113,32 +111,20 @@ def _as_dict(stats: Stats) -> dict[str, Any]:
     tally = stats.tally
     by_day = [
         {
-            "day": day,
-            "turns": one.turns,
-            "words": one.words,
-            "bullets": one.bullets,
+            "day": day, "turns": one.turns, "words": one.words, "bullets": one.bullets,
             "sessions": len(one.sessions),
         }
         for day, one in sorted(tally.days.items())
     ]
     return {
         "projects": [project.root for project in stats.projects],
-        "since": stats.since.isoformat() if stats.since else None,
-        "days": len(by_day),
-        "turns": tally.turns,
-        "words": tally.words,
-        "sessions": tally.sessions,
-        "bullets": tally.bullets,
-        "searches": stats.usage.searches,
-        "pointers": stats.usage.pointers,
-        "counted_since": stats.usage.first,
-        "calls": asdict(stats.calls),
-        "bytes": stats.bytes,
-        "by_day": by_day,
-        "hours": [tally.hours[hour] for hour in range(24)],
-        "files": [file._asdict() for file in tally.files(FILES)],
-        "problems": list(stats.problems),
-    }
+        "since": stats.since.isoformat() if stats.since else None, "days": len(by_day), "turns": tally.turns,
+        "words": tally.words, "sessions": tally.sessions, "bullets": tally.bullets,
+        "searches": stats.usage.searches, "pointers": stats.usage.pointers,
+        "counted_since": stats.usage.first, "calls": asdict(stats.calls), "bytes": stats.bytes,
+        "by_day": by_day, "hours": [tally.hours[hour] for hour in range(24)],
+        "files": [file._asdict() for file in tally.files(FILES)], "problems": list(stats.problems),
+    }  # fmt: skip
 
 
 def _print(stats: Stats) -> None:

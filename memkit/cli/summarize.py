@@ -30,8 +30,7 @@ def roll_up(context: Context, node: str, *, dry_run: bool, yes: bool) -> None:
     """Write the rollup of a week, month, or year that the user names."""
     from memkit.llm import find_provider
     from memkit.llm.calls import ROUND_SECONDS, Calls, calls_lock
-    from memkit.summarize.rollup import LEAST_ENTRIES, AskedRollup
-    from memkit.summarize.rollup_material import LEVELS
+    from memkit.summarize.rollup import LEAST_ENTRIES, LEVELS, AskedRollup
     from memkit.timeline.nodes import parse_span
 
     span = parse_span(node)
@@ -129,9 +128,7 @@ def summarize_command(context: Context, node: str, since: str | None, dry_run: b
     elif not candidates:
         echo("Nothing is waiting for a summary" + _older_days(first))
     else:
-        echo(
-            f"{plural(len(candidates), 'segment')} of {plural(turns, 'turn')}: about {_amount(plan)}."
-        )
+        echo(f"{plural(len(candidates), 'segment')} of {plural(turns, 'turn')}: about {_amount(plan)}.")
         if plan.tokens > plan.left:
             echo(f"Today's budget has only {plan.left:,} tokens left; memkit does the rest tomorrow.")
     if dry_run or not candidates:
@@ -249,9 +246,7 @@ def compact_command(
     diff = list(compaction.preview(change))
     if change and not context.as_json:
         _show_diff(diff)
-    is_written = bool(change) and (
-        yes or (may_ask and click.confirm(f"Write to {plain(target)}?", err=True))
-    )
+    is_written = bool(change) and (yes or (may_ask and click.confirm(f"Write to {plain(target)}?", err=True)))
     kept = compaction.write(change) if is_written else None
     if is_written:
         context.memory().index()
@@ -264,15 +259,10 @@ def compact_command(
     else:
         result = "The model found no new lasting facts. Nothing was changed."
     value = {
-        "path": target,
-        "calls": calls.made,
-        "added": [fact.line for fact in change.added],
-        "removed": len(change.removed),
-        "held": [fact.line for fact in compaction.held],
-        "diff": diff,
-        "written": is_written,
-        "kept": str(kept) if kept else None,
-    }
+        "path": target, "calls": calls.made, "added": [fact.line for fact in change.added],
+        "removed": len(change.removed), "held": [fact.line for fact in compaction.held], "diff": diff,
+        "written": is_written, "kept": str(kept) if kept else None,
+    }  # fmt: skip
     lines = [f"{compaction.held_line()}."] if compaction.held and is_written else []
     context.report(value, result, *lines)
 
@@ -314,12 +304,9 @@ def _undo(context: Context, compaction: Compaction, *, dry_run: bool, yes: bool)
             kept = compaction.write(change, is_undo=True)
         context.memory().index()
     value = {
-        "path": target,
-        "restored": [fact.line for fact in change.added],
-        "diff": diff,
-        "written": is_written and bool(diff),
-        "kept": str(kept) if kept else None,
-    }
+        "path": target, "restored": [fact.line for fact in change.added], "diff": diff,
+        "written": is_written and bool(diff), "kept": str(kept) if kept else None,
+    }  # fmt: skip
     if not diff:
         result = "The file holds nothing of the last compaction any more. Nothing was changed."
     elif is_written:

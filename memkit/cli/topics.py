@@ -179,10 +179,7 @@ def _rows(topics: Sequence[Topic], known: Mapping[str, str] | None = None) -> li
     if known is not None:
         left.append(column("project", [known[one.root] for one in topics], NAME_COLUMNS))
     right = [
-        [
-            pad(f"{first:%Y-%m} on", SPARK_COLUMNS),
-            *(_spark(one.stored.days, first, last) for one in topics),
-        ],
+        [pad(f"{first:%Y-%m} on", SPARK_COLUMNS), *(_spark(one.stored.days, first, last) for one in topics)],
         ["   #", *(f"{one.stored.size:>4}" for one in topics)],
         column("last", [one.last for one in topics], 10),
         column("id", [one.id[:ID_CHARACTERS] for one in topics], ID_CHARACTERS),
@@ -212,9 +209,7 @@ def _show(context: Context, found: TopicList, topic: Topic) -> None:
     columns = min(width(), MOST_COLUMNS)
     one = topic.stored
     lines = [styled(fit(plain(topic.label), columns), bold=True)]
-    parts = (
-        f"size {topic.size_score:.2f}, recency {topic.recency:.2f}, centrality {one.centrality:.2f}"
-    )
+    parts = f"size {topic.size_score:.2f}, recency {topic.recency:.2f}, centrality {one.centrality:.2f}"
     lines.append(fit(f"{topic.id} · importance {topic.importance:.2f}: {parts}", columns))
     span = topic.first if topic.first == topic.last else f"{topic.first} to {topic.last}"
     size = f"{plural(one.size, 'entry', 'entries')} on {plural(len(one.days), 'day')}"
@@ -234,12 +229,10 @@ def _show(context: Context, found: TopicList, topic: Topic) -> None:
         lines += ["", styled("Earlier", dim=True)]
         lines += [fit(f"{one.day}  {one.id} {one.words}", columns) for one in changes[-5:]]
     value = {
-        **topic.as_dict(),
-        "days": topic.stored.days,
-        "examples": entries,
+        **topic.as_dict(), "days": topic.stored.days, "examples": entries,
         "related": [one.as_dict(other.label) for one, other in related],
         "changes": [one.as_dict() for one in changes],
-    }
+    }  # fmt: skip
     context.report_page(value, lines)
 
 
@@ -276,9 +269,7 @@ def _relation_rows(related: list[tuple[Any, Topic]], columns: int) -> list[str]:
     for relation, other in related:
         why = f"same time {relation.together:.2f}, alike {relation.alike:.2f}"
         numbers = f"{relation.strength:.2f}  {why}  {other.id}"
-        rows.append(
-            f"{styled(pad(plain(other.label), columns - len(numbers) - 2), bold=True)}  {numbers}"
-        )
+        rows.append(f"{styled(pad(plain(other.label), columns - len(numbers) - 2), bold=True)}  {numbers}")
     return rows
 
 

@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import (
-    confirm,
-    echo,
-    format_size,
-    print_table,
-    short_path,
-    user_agrees,
-)
+from memkit.cli.output import confirm, echo, format_size, print_table, short_path, user_agrees
 from memkit.errors import MemkitError
 from memkit.text import plural
 

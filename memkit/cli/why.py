@@ -1,4 +1,4 @@
-"""`memkit why`."""
+"""`memkit why`, `memkit fix`, and `memkit how`: what is known of a file, an error, or a tool."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from memkit.cli.context import Context, command, path_named
 from memkit.cli.output import plain, styled
 from memkit.cli.screen import ID_CHARACTERS, MOST_COLUMNS, fit, pad, width
 from memkit.errors import MemkitError
+from memkit.text import plural
 
 if TYPE_CHECKING:
     from memkit.browse.file_history import FileEvent
@@ -88,3 +89,40 @@ def _lines(event: FileEvent, columns: int) -> Iterator[str]:
     said = " ".join(filter(None, [fit(outcome, max(1, left)), made]))
     if said:
         yield " " * indent + fit(arrow + said, columns - indent)
+
+
+@command("fix")
+@click.argument("error", nargs=-1, required=True)
+@click.option("-n", "count", type=click.IntRange(1), default=5, show_default=True, help="Most failures.")
+def fix_command(context: Context, error: tuple[str, ...], count: int) -> None:
+    """Show what was run after this error when it did not come back, newest first.
+
+    Compares the words of the message; numbers, paths, and IDs may differ. Failures that were not solved come
+    last. Words that begin with a dash go after `--`.
+
+    \b
+      memkit fix "ModuleNotFoundError: No module named 'yaml'"
+    """
+    found = context.memory().fix(" ".join(error))[:count]
+    lines = [] if found else ["No command failed with this message; `memkit search` finds what mentions it."]
+    for one in found:
+        lines += [f"{one.date}  session {one.session[:8]}  {one.id}", f"  {one.command}"]
+        end = f"    passed: {one.passed}" if one.passed else "    not solved"
+        lines += [f"    failed: {one.error}", *(f"    then: {step}" for step in one.steps), end]
+    context.report({"fixes": [one._asdict() for one in found]}, *map(plain, lines))
+
+
+@command("how")
+@click.argument("tool")
+@click.option("-n", "count", type=click.IntRange(1), default=20, show_default=True, help="Most commands.")
+def how_command(context: Context, tool: str, count: int) -> None:
+    """Show the commands with a tool that worked in this project, the most frequent first.
+
+    \b
+      memkit how pytest
+    """
+    found = context.memory().how(tool)[:count]
+    lines = [] if found else [f"No command with {tool} has worked here."]
+    for one in found:
+        lines += [one.command, f"  {plural(one.times, 'time')}, last on {one.date}  {one.id}"]
+    context.report({"commands": [one._asdict() for one in found]}, *map(plain, lines))

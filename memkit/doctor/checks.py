@@ -8,17 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from memkit.capture.sessions import LiveSessions
-from memkit.doctor import (
-    Finding,
-    Subject,
-    capture,
-    index,
-    installation,
-    make_finding,
-    model,
-    open_subject,
-    processes,
-)
+from memkit.doctor import Finding, Subject, capture, index, installation, make_finding, model, open_subject
 from memkit.doctor import home as home_checks
 from memkit.errors import MemkitError
 from memkit.hook.notices import Notice, publish
@@ -58,8 +48,8 @@ CHECKS = (
     Check(home_checks.check_registry, hourly=True),
     Check(home_checks.check_permissions, hourly=True),
     Check(home_checks.check_clock, hourly=True),
-    Check(processes.check_service),
-    Check(processes.check_listening, hourly=True),
+    Check(installation.check_service),
+    Check(installation.check_listening, hourly=True),
     Check(capture.check_hooks, of_project=True, hourly=True),
     Check(capture.check_hook_log, hourly=True),
     Check(capture.check_failed_events, hourly=True),
@@ -92,7 +82,7 @@ SHALLOW = tuple(check for check in CHECKS if not check.deep)
 
 FIXES: dict[Callable[[Subject], str], set[str]] = {
     home_checks.fix_permissions: {"open-to-others"},
-    processes.stop_service: {"service-hung", "service-version"},
+    installation.stop_service: {"service-hung", "service-version"},
     model.fix_weights: {"weights-missing", "weights-refused"},
     capture.handle_events: {"event-failed", "worker-killed", "events-waiting"},
     capture.fix_archive: {"archive-gap"},

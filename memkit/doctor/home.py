@@ -211,9 +211,7 @@ def _open_to_others(home: Home) -> list[str]:
     if os.name != "posix":
         return []
     return [
-        path
-        for path, status in _walk(home)
-        if status.st_mode & 0o077 and not stat.S_ISLNK(status.st_mode)
+        path for path, status in _walk(home) if status.st_mode & 0o077 and not stat.S_ISLNK(status.st_mode)
     ]
 
 

@@ -31,7 +31,8 @@ def check_snapshot(subject: Subject) -> Iterator[Finding]:
     except StaleSnapshotError as error:
         yield make_finding("snapshot-damaged", what=error)
         return
-    place = snapshot_directory(subject.home, _collection_name(subject))
+    name = collection_name(subject.project, subject.home, space(subject.settings.embedding))
+    place = snapshot_directory(subject.home, name)
     if snapshot is None and place.is_dir() and any(place.iterdir()):
         what = f"the snapshot in {place} is incomplete, so searches do not use it"
         yield make_finding("snapshot-damaged", what=what)
@@ -66,9 +67,7 @@ def check_chunks(subject: Subject) -> Iterator[Finding]:
     if snapshot is None or files.problems or not is_up_to_date(snapshot, files, subject.settings):
         return
     model = subject.settings.embedding.model
-    expected = {
-        chunk.id(model) for file in files.values() for chunk in chunk_file(file, subject.settings)[0]
-    }
+    expected = {chunk.id(model) for file in files.values() for chunk in chunk_file(file, subject.settings)[0]}
     differing = expected ^ {snapshot.id(position) for position in range(len(snapshot))}
     if differing:
         yield make_finding("index-differs", count=plural(len(differing), "chunk"))
@@ -114,23 +113,14 @@ def _index(subject: Subject, is_rebuild: bool) -> str:
     lines: list[str] = []
     with index_lock(subject.home, WAIT_SECONDS):
         report = sync_project(
-            subject.project,
-            subject.home,
-            subject.settings,
-            rebuild=is_rebuild,
-            keep_vectors=True,
-            compare=True,
-            announce=lines.append,
-        )
+            subject.project, subject.home, subject.settings, rebuild=is_rebuild, keep_vectors=True,
+            compare=True, announce=lines.append,
+        )  # fmt: skip
     line = f"{plural(report.chunks, 'chunk')} of {subject.project.root} indexed"
     if report.missing and subject.settings.embedding.provider != "none":
         raise MemkitError(f"{line}, but {report.missing} of them not embedded: {report.degraded}")
     lines.append(f"{line}, {report.embedded} embedded" if report.embedded else line)
     return "; ".join([*lines, *filter(None, [report.degraded, report.away])])
-
-
-def _collection_name(subject: Subject) -> str:
-    return collection_name(subject.project, subject.home, space(subject.settings.embedding))
 
 
 def _snapshot(subject: Subject) -> Snapshot | None:

@@ -1,4 +1,4 @@
-"""Check settings, Python, packages, and whether there is only one version of memkit."""
+"""Check settings, Python, packages, whether there is only one version of memkit, and the service."""
 
 from __future__ import annotations
 
@@ -9,17 +9,23 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import memkit
 from memkit import environment
 from memkit.agents.claude_code.installation import installed_plugins, plugin_version
-from memkit.doctor import Finding, Subject, make_finding, split_advice
+from memkit.doctor import FIX, Finding, Subject, make_finding, split_advice
 from memkit.environment import extras
+from memkit.ipc import launch, stop
+from memkit.ipc.client import RequestRefused, ServiceUnavailable, request
 from memkit.ipc.launch import REPOSITORY
+from memkit.paths import Home
 from memkit.processes import find_program, no_window
 from memkit.settings.validate import UnknownSettingError, every_key, name_of
+from memkit.state import release
 
 OLDEST_PYTHON = (3, 9)
 """The minimum version for the hooks."""
@@ -99,14 +105,9 @@ def check_hook_python(subject: Subject) -> Iterator[Finding]:
         return
     try:
         done = subprocess.run(
-            [python, "-I", "-S", "-c", _ASK_VERSION],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=ASK_SECONDS,
-            check=True,
-            **no_window(),
-        )
+            [python, "-I", "-S", "-c", _ASK_VERSION], stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, timeout=ASK_SECONDS, check=True, **no_window(),
+        )  # fmt: skip
         version = tuple(map(int, done.stdout.split()))
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         yield make_finding("python-broken", python=python, error=error)
@@ -136,3 +137,60 @@ def _installations() -> dict[str, str]:
     for distribution in importlib.metadata.distributions(name="memkit-memory"):
         found[str(distribution.locate_file(""))] = distribution.version
     return found
+
+
+START_SECONDS = 5.0
+"""The time from the start of a service to its first answer."""
+
+POLL_SECONDS = 0.1
+
+
+def check_service(subject: Subject) -> Iterator[Finding]:
+    """Check that the service answers and has this version."""
+    home = subject.home
+    status = _status(home)
+    if status is None:
+        if launch.service_is_running(home):
+            process = stop.process_of(home)
+            shown = f", process {process}," if process else ""
+            yield make_finding("service-hung", process=shown)
+        return
+    version = str(status.get("version"))
+    if version != memkit.__version__:
+        meaning, fix = "commands do not use it", f"run {FIX} or `memkit service restart`"
+        if release(version) > release(memkit.__version__):
+            meaning = "this older command uses the newer service"
+            # Ending the newer service would start the older one instead.
+            fix = "run `claude plugin update memkit@memkit`, or `uv tool upgrade memkit-memory`, for this one"
+        own = memkit.__version__
+        yield make_finding("service-version", version=version, own=own, meaning=meaning, fix=fix)
+    for line in status.get("errors", [])[-1:]:
+        yield make_finding("service-errors", line=line)
+
+
+def _status(home: Home) -> dict[str, Any] | None:
+    deadline = time.monotonic() + START_SECONDS
+    while (seconds := deadline - time.monotonic()) > 0 and launch.service_is_running(home):
+        try:
+            # A longer wait would make the client ask a late service to end.
+            return request(home, "status", {}, min(seconds, 3.0))
+        except RequestRefused as refused:
+            return {"version": memkit.__version__, "errors": [str(refused)]}
+        except ServiceUnavailable as unavailable:
+            if unavailable.reason != "late":
+                time.sleep(POLL_SECONDS)  # it is starting
+    return None
+
+
+def check_listening(subject: Subject) -> Iterator[Finding]:
+    """Check that the last service that was started could listen."""
+    problem = stop.problem_of(subject.home)
+    if problem and subject.settings.service.enabled:
+        yield make_finding("service-unreachable", problem=problem, home=subject.home.root)
+
+
+def stop_service(subject: Subject) -> str:
+    """Stop the service. Raise `MemkitError`."""
+    stop.stop(subject.home)
+    stop.remove_stale_files(subject.home)
+    return "stopped the service; the next hook or search starts a new one"

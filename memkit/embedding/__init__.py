@@ -113,9 +113,7 @@ def start_loading(
 
 
 def load_embedder(
-    home: Home,
-    chosen: EmbeddingSettings,
-    announce: Callable[[str], None] | None = None,
+    home: Home, chosen: EmbeddingSettings, announce: Callable[[str], None] | None = None
 ) -> Embedder:
     """Return the embedder that the settings name.
 

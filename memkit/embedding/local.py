@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 class SentenceTransformersEmbedder:
     """A model by its name on the model hub, or by its directory."""
 
-    def __init__(
-        self, model: str, prefixes: Prefixes = NO_PREFIXES, *, allow_download: bool = True
-    ) -> None:
+    def __init__(self, model: str, prefixes: Prefixes = NO_PREFIXES, *, allow_download: bool = True) -> None:
         """Load the model. Raise `EmbeddingError` if the package or the model is missing."""
         try:
             from sentence_transformers import SentenceTransformer
@@ -83,9 +81,7 @@ class SentenceTransformersEmbedder:
         )
         return [
             Token(start, end, word)
-            for (start, end), word in zip(
-                encoding["offset_mapping"], encoding.word_ids(), strict=True
-            )
+            for (start, end), word in zip(encoding["offset_mapping"], encoding.word_ids(), strict=True)
         ]
 
 

@@ -37,9 +37,7 @@ class _Model(NamedTuple):
 
 
 _RETRIEVAL = "Represent this sentence for searching relevant passages: "
-_INSTRUCTION = (
-    "Instruct: Given a web search query, retrieve relevant passages that answer the query\n"
-)
+_INSTRUCTION = "Instruct: Given a web search query, retrieve relevant passages that answer the query\n"
 
 # The first match counts.
 _MODELS = (
@@ -62,9 +60,7 @@ def prefixes(model: str, query: str = AUTO, passage: str = AUTO) -> Prefixes:
     """Return `query` and `passage`; replace each that is `AUTO` by the known prefix of `model`."""
     known = _find(model)
     wanted = known.prefixes if known else NO_PREFIXES
-    return Prefixes(
-        wanted.query if query == AUTO else query, wanted.passage if passage == AUTO else passage
-    )
+    return Prefixes(wanted.query if query == AUTO else query, wanted.passage if passage == AUTO else passage)
 
 
 def tokens_read(model: str, default: int) -> int:
@@ -124,9 +120,7 @@ def rough_tokens(text: str) -> list[Token]:
     return tokens
 
 
-def cut_into_windows(
-    text: str, limit: int, tokenize: Callable[[str], Sequence[Token]]
-) -> list[str]:
+def cut_into_windows(text: str, limit: int, tokenize: Callable[[str], Sequence[Token]]) -> list[str]:
     """Return `text` as windows of at most `limit` tokens each; a text that fits is returned unchanged.
 
     The windows follow each other without a gap, stripped of blanks, about equally long. Each cut is at the
@@ -162,10 +156,7 @@ def _next_cut(text: str, tokens: Sequence[Token], first: int, size: int) -> int:
         return len(tokens)
     share = math.ceil(rest / math.ceil(rest / size))
     candidates = range(first + max(1, share // 2), first + size + 1)
-    return max(
-        candidates,
-        key=lambda index: (_boundary(text, tokens, index), -abs(index - first - share)),
-    )
+    return max(candidates, key=lambda index: (_boundary(text, tokens, index), -abs(index - first - share)))
 
 
 def _boundary(text: str, tokens: Sequence[Token], index: int) -> int:

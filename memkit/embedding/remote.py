@@ -23,13 +23,7 @@ from memkit.embedding import (
     is_bad_key,
     normalize,
 )
-from memkit.embedding.models import (
-    WINDOW_TOKENS,
-    Prefixes,
-    cut_into_windows,
-    rough_tokens,
-    tokens_read,
-)
+from memkit.embedding.models import WINDOW_TOKENS, Prefixes, cut_into_windows, rough_tokens, tokens_read
 from memkit.environment.extras import how_to_add
 from memkit.errors import EmbeddingError
 from memkit.paths import Home
@@ -66,9 +60,7 @@ class EmbeddingService:
     keys: tuple[str, ...]  # environment variables; the first one that is set counts
     tokens: int  # how many an unknown model reads
 
-    def check(
-        self, home: Home, chosen: EmbeddingSettings, environ: Mapping[str, str] = os.environ
-    ) -> str:
+    def check(self, home: Home, chosen: EmbeddingSettings, environ: Mapping[str, str] = os.environ) -> str:
         """Return the user's key, or "" if there is none and none is needed.
 
         Raise `EmbeddingError`, with advice, if the package or the key is missing.
@@ -82,9 +74,7 @@ class EmbeddingService:
             ) from error
         key = find_key(with_keys(environ, home), self.keys, EmbeddingError)
         if needs_key(chosen) and not key:
-            raise EmbeddingError(
-                f"the embedding provider {self.name} needs a key; {how_to_set(self.name)}"
-            )
+            raise EmbeddingError(f"the embedding provider {self.name} needs a key; {how_to_set(self.name)}")
         return key
 
     def connect(self, chosen: EmbeddingSettings, key: str, for_queries: bool) -> Function:
@@ -110,20 +100,15 @@ class EmbeddingService:
         if self.name == "openai":
             is_azure = bool(chosen.azure_deployment)
             return chroma.OpenAIEmbeddingFunction(
-                model_name=model,
-                api_key_env_var=variable,
-                api_base=chosen.base_url or None,
-                api_type="azure" if is_azure else None,
-                deployment_id=chosen.azure_deployment or None,
+                model_name=model, api_key_env_var=variable, api_base=chosen.base_url or None,
+                api_type="azure" if is_azure else None, deployment_id=chosen.azure_deployment or None,
                 api_version=chosen.azure_api_version if is_azure else None,
-            )
+            )  # fmt: skip
         if self.name == "google":
             return chroma.GoogleGeminiEmbeddingFunction(
-                model_name=model,
-                task_type="RETRIEVAL_QUERY" if for_queries else "RETRIEVAL_DOCUMENT",
-                api_key_env_var=variable,
-                vertexai=False,
-            )
+                model_name=model, task_type="RETRIEVAL_QUERY" if for_queries else "RETRIEVAL_DOCUMENT",
+                api_key_env_var=variable, vertexai=False,
+            )  # fmt: skip
         if self.name == "voyage":
             return chroma.VoyageAIEmbeddingFunction(
                 model_name=model,
@@ -183,9 +168,7 @@ class RemoteEmbedder:
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """Return the vector of a query; see `Embedder.embed_query`."""
-        vector: NDArray[np.float32] = self._request(
-            True, [self._prefixed(text, self._prefixes.query)]
-        )[0]
+        vector: NDArray[np.float32] = self._request(True, [self._prefixed(text, self._prefixes.query)])[0]
         return vector
 
     def windows(self, text: str) -> list[str]:

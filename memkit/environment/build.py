@@ -45,9 +45,7 @@ SIGN_SECONDS = 10.0
 """Time between two lines of progress where no terminal shows each step."""
 
 
-def ensure_environment(
-    home_root: str, repository_root: str, wait_seconds: float = math.inf
-) -> str:
+def ensure_environment(home_root: str, repository_root: str, wait_seconds: float = math.inf) -> str:
     """Return the interpreter of memkit's own environment; build it if it is missing.
 
     Report progress on stderr. Wait at most `wait_seconds` for another process that builds it; then raise
@@ -90,11 +88,7 @@ def add_extras(home_root: str, extras: Sequence[str]) -> None:
 
 
 def make_environment(
-    home_root: str,
-    name: str,
-    purpose: str,
-    locks: Sequence[str],
-    wait_seconds: float = math.inf,
+    home_root: str, name: str, purpose: str, locks: Sequence[str], wait_seconds: float = math.inf
 ) -> str:
     """Build the environment `env/<name>` in `home_root` unless it exists; return its interpreter.
 

@@ -72,9 +72,7 @@ _INDEX_VARIABLES = frozenset(
 _NETWORK_VARIABLES = frozenset(
     "PIP_DEFAULT_TIMEOUT PIP_TIMEOUT PIP_RETRIES UV_HTTP_TIMEOUT UV_HTTP_RETRIES".split()
 )
-_TRUST_VARIABLES = frozenset(
-    "PIP_CERT SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE".split()
-)
+_TRUST_VARIABLES = frozenset("PIP_CERT SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE".split())
 _SYSTEM_PATHS = ("/etc/", "/usr/", "/opt/", "/private/etc/", "/Library/")
 """Directories whose certificates are trusted without hashes: no repository can write there."""
 
@@ -207,15 +205,9 @@ def _probe(path: str) -> Interpreter | None:
 def _ask(command: list[str], variables: dict[str, str] | None = None) -> str:
     try:
         answer: subprocess.CompletedProcess[bytes] = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=20,
-            check=True,
-            env=variables,
-            **no_window(),
-        )
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=20,
+            check=True, env=variables, **no_window(),
+        )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
         return ""
     return os.fsdecode(answer.stdout).strip()
@@ -302,21 +294,16 @@ class CommandRunner:
             ended.set()
 
     def run(
-        self,
-        command: list[str],
-        without_index_variables: bool = False,
-        seconds: float = math.inf,
+        self, command: list[str], without_index_variables: bool = False, seconds: float = math.inf,
         variables: Mapping[str, str] = MappingProxyType({}),
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Run one command to its end, but no longer than `seconds`; it is never left running.
 
         `without_index_variables` is for packages without hashes: then only the user's settings files name
         the index. `variables` are added. Raise `EnvironmentBuildError`, and `OSError` if a disk is full.
         """
         self._log.write("$ " + " ".join(command) + "\n")
-        process = self._start(
-            command, {**_variables(self.directory, without_index_variables), **variables}
-        )
+        process = self._start(command, {**_variables(self.directory, without_index_variables), **variables})
         tail: collections.deque[str] = collections.deque(maxlen=20)
         expired = threading.Event()
 
@@ -384,9 +371,7 @@ class CommandRunner:
 
 def _variables(directory: Path, without_index_variables: bool) -> dict[str, str]:
     variables = {
-        name: value
-        for name, value in os.environ.items()
-        if _is_kept(name, value, without_index_variables)
+        name: value for name, value in os.environ.items() if _is_kept(name, value, without_index_variables)
     }
     if os.environ.get("PIP_CONFIG_FILE") == os.devnull:  # it disables all settings files
         variables["PIP_CONFIG_FILE"] = os.devnull

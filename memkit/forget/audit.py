@@ -291,11 +291,9 @@ def temporary_files(where: str, directory: str) -> Iterator[Place]:
 
 
 def search_places(
-    places: Iterable[Place],
-    finder: SecretFinder,
-    problems: list[str],
+    places: Iterable[Place], finder: SecretFinder, problems: list[str],
     progress: Callable[[int], None] = lambda done: None,
-) -> list[Place]:
+) -> list[Place]:  # fmt: skip
     """Return the places with findings. Append a line to `problems` for each place that cannot be read.
 
     `progress` gets the number of places before each.
@@ -328,13 +326,9 @@ class Audit:
     """An audit of one project, or of a whole memory home."""
 
     def __init__(
-        self,
-        home: Home,
-        project: Project | None,
-        settings_of: Callable[[Project], Settings],
-        announce: Callable[[str], None],
-        progress: Callable[[int, int], None] = lambda done, total: None,
-    ) -> None:
+        self, home: Home, project: Project | None, settings_of: Callable[[Project], Settings],
+        announce: Callable[[str], None], progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> None:  # fmt: skip
         """Audit `project`, or all projects if None. `announce` takes a line about each slow step.
 
         `progress` gets the number of files and indexed chunks that were read, and of all.
@@ -435,8 +429,5 @@ def all_projects(home: Home) -> list[Project]:
     """Return every project that has something in the memory home, sorted by root."""
     archive = Archive(home)
     roots = {turn.project for session in archive.sessions() for turn in archive.turns(session)}
-    projects = {
-        *remembered_projects(home),
-        *(Project.at_root(root, home) for root in roots if root),
-    }
+    projects = {*remembered_projects(home), *(Project.at_root(root, home) for root in roots if root)}
     return sorted(projects, key=lambda project: project.root)

@@ -151,10 +151,8 @@ class Locations:
     def as_dict(self) -> LocationsView:
         """Return what `memkit forget --json` prints of it: ids, counts, and paths."""
         return {
-            "turns": sorted(self.forgotten.turns),
-            "grips": sorted(self.forgotten.grips),
-            "notes": [entry.id for entry in self.notes],
-            "bullets": self.bullets,
+            "turns": sorted(self.forgotten.turns), "grips": sorted(self.forgotten.grips),
+            "notes": [entry.id for entry in self.notes], "bullets": self.bullets,
             "days": [day.day for day in self.days],
             "archived": {session: len(turns) for session, turns in self.archived.items()},
             "passages": [
@@ -162,11 +160,10 @@ class Locations:
             ],
             "facts": sorted({name for one in self.facts for name in one.facts}),
             "files": [str(path) for _, path in self.files],
-            "old_versions": [str(path) for path in self.old_versions],
-            "projects": self.by_project,
+            "old_versions": [str(path) for path in self.old_versions], "projects": self.by_project,
             "shared": {root: len(turns) for root, turns in sorted(self.shared.items())},
             "team": [{"path": one.path, "line": one.start, "key": one.key} for _, one in self.team],
-        }
+        }  # fmt: skip
 
     def __bool__(self) -> bool:
         return bool(
@@ -274,15 +271,10 @@ class _Finder:
 
     def _update_forgotten(self, roots: frozenset[str] | set[str]) -> None:
         self._found.forgotten = msgspec.structs.replace(
-            self._forgotten,
-            turns=frozenset(self._turns),
-            grips=frozenset(self._grips),
-            notes=frozenset(self._notes),
-            facts=frozenset(self._facts),
-            minutes=frozenset(self._minutes),
-            only=self._only,
-            roots=frozenset(roots),
-        )
+            self._forgotten, turns=frozenset(self._turns), grips=frozenset(self._grips),
+            notes=frozenset(self._notes), facts=frozenset(self._facts), minutes=frozenset(self._minutes),
+            only=self._only, roots=frozenset(roots),
+        )  # fmt: skip
 
     def _add_turn(self, turn: str, root: str, session: str, began: datetime | float | None) -> None:
         if self._everywhere or self._forgotten.covers_everywhere(turn, session, began):
@@ -418,9 +410,7 @@ class _Finder:
         if turns or notes or found or whole:
             entries = tuple(_entry(day, section, "turn") for section in turns)
             noted = tuple(_entry(day, section, "note") for section in notes)
-            self._found.days.append(
-                DayLocation(journal.project, day, entries, noted, len(found), whole)
-            )
+            self._found.days.append(DayLocation(journal.project, day, entries, noted, len(found), whole))
 
     def _search_facts(self, journals: list[Journal]) -> None:
         is_scoped = not self._everywhere and any(period.project for period in self._forgotten.periods)

@@ -104,11 +104,7 @@ def find_old_versions(
     `names` are files that lose text without an ID; `sessions` (as in anchors) lose turns. Raise `OSError`.
     """
     wholes = {period.project for period in forgotten.periods if period.whole}
-    roots = {
-        *forgotten.roots,
-        *forgotten.only,
-        *(period.project for period in forgotten.periods),
-    } - {""}
+    roots = {*forgotten.roots, *forgotten.only, *(period.project for period in forgotten.periods)} - {""}
     of_project = {path: root for root in sorted(roots) for path in replaced_files(home, {root})}
     for path in replaced_files(home, None):
         root = of_project.get(path, "")

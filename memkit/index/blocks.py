@@ -121,10 +121,7 @@ class Document:
             return
         content_start = start + len(text) - len(text.lstrip())
         line_end = self.body.find("\n", content_end, end)
-        yield (
-            max(start, self.body.rfind("\n", start, content_start) + 1),
-            end if line_end < 0 else line_end,
-        )
+        yield (max(start, self.body.rfind("\n", start, content_start) + 1), end if line_end < 0 else line_end)
 
     def _tokens(self, front_matter: int) -> Iterator[Token]:
         lines = [""] * front_matter + self.lines[front_matter:]

@@ -43,12 +43,7 @@ _IDENTITY = re.compile(r"[0-9a-f]{16}")
 
 
 def open_snapshot(
-    project: Project,
-    home: Home,
-    settings: Settings,
-    *,
-    strict: bool = False,
-    earlier: Snapshot | None = None,
+    project: Project, home: Home, settings: Settings, *, strict: bool = False, earlier: Snapshot | None = None
 ) -> Snapshot | None:
     """Open the project's current snapshot, up to date or not; return None if there is no usable one.
 
@@ -96,11 +91,7 @@ def collection_name(project: Project, home: Home, space: str) -> str:
 def index_key(project: Project, home: Home, settings: Settings) -> str:
     """Return a digest of the project and of all settings that decide about the content of its index."""
     deciding = (
-        settings.memory,
-        settings.chunking,
-        settings.embedding,
-        settings.index,
-        settings.search.language,
+        settings.memory, settings.chunking, settings.embedding, settings.index, settings.search.language
     )
     is_trusted = is_trusted_team(home, project.root)
     return digest(repr((identity(project, home), project.folder, is_trusted, deciding)))
@@ -178,9 +169,7 @@ def also_searched(
 def project_names(home: Home, roots: Iterable[str]) -> dict[str, str]:
     """Return the name that results show for each of `roots`."""
     registry = Registry.read(home)
-    return {
-        root: USER_NAME if root == home.root else registry.name_of(root) for root in roots
-    }
+    return {root: USER_NAME if root == home.root else registry.name_of(root) for root in roots}
 
 
 def identity(project: Project, home: Home) -> str:

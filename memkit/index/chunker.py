@@ -47,9 +47,7 @@ def decode(data: bytes, source: str = "") -> tuple[str, int]:
     return visible(team_files.harmless(text)) if team_files.is_team(source) else text, replaced
 
 
-def chunk_markdown(
-    text: str, source: str, *, source_hash: str, options: ChunkingSettings
-) -> list[Chunk]:
+def chunk_markdown(text: str, source: str, *, source_hash: str, options: ChunkingSettings) -> list[Chunk]:
     """Return the chunks of a Markdown file, in order.
 
     Together they have every line that is not blank, except the unedited lines of extracts and overviews: the
@@ -109,26 +107,14 @@ def chunk_markdown(
             else:
                 kind = "note"
             chunks[start_line, end_line, content_hash] = Chunk(
-                content=content,
-                source=source,
-                heading=owner.heading,
-                breadcrumb=owner.breadcrumb,
-                level=owner.level,
-                start_line=start_line,
-                end_line=end_line,
-                content_hash=content_hash,
-                kind=kind,
-                date=origin.date,
-                session=origin.session,
+                content=content, source=source, heading=owner.heading, breadcrumb=owner.breadcrumb,
+                level=owner.level, start_line=start_line, end_line=end_line, content_hash=content_hash,
+                kind=kind, date=origin.date, session=origin.session,
                 turns=tuple(dict.fromkeys(filter(None, turns))),
-                citations=tuple(dict.fromkeys(filter(None, grips))),
-                entry_id=harmless_id(own),
-                branch=origin.branch,
-                domain="" if is_in_memory else file.parent.name,
-                whole=len(pieces) == 1,
-                instruction=instruction,
-                source_hash=source_hash,
-            )
+                citations=tuple(dict.fromkeys(filter(None, grips))), entry_id=harmless_id(own),
+                branch=origin.branch, domain="" if is_in_memory else file.parent.name, whole=len(pieces) == 1,
+                instruction=instruction, source_hash=source_hash,
+            )  # fmt: skip
     return list(chunks.values())
 
 

@@ -24,7 +24,7 @@ from memkit.files import read_head
 from memkit.index.catalog import COLLECTION_PREFIX, collection_name, holder_of
 from memkit.index.chunk import CHUNK_FIELDS, KINDS, SHOWN_ID_CHARACTERS, Chunk, harmless_id
 from memkit.index.lexical import LexicalIndex
-from memkit.index.segment import Columns, Names, make_columns
+from memkit.index.segment import Columns, make_columns
 from memkit.index.snapshot import Snapshot
 from memkit.index.store import fit_document, fit_metadata
 from memkit.paths import Home
@@ -139,13 +139,9 @@ class Colleagues:
     ) -> tuple[list[tuple[str, Any, Any, float]], int]:
         """Return the nearest rows of others (id, metadata, text, cosine), and how many were of this home."""
         got = self._ask(
-            collection.query,
-            is_needed=is_needed,
-            query_embeddings=[vector],
-            n_results=NEAREST_ROWS,
-            where=where or None,
-            include=[*_INCLUDED, "distances"],
-        )
+            collection.query, is_needed=is_needed, query_embeddings=[vector], n_results=NEAREST_ROWS,
+            where=where or None, include=[*_INCLUDED, "distances"],
+        )  # fmt: skip
         columns = (got[name][0] for name in ("ids", *_INCLUDED, "distances"))
         rows = [
             (str(name), metadata, text, 1.0 - float(distance))
@@ -238,16 +234,6 @@ class ColleagueRows(Snapshot):
     @functools.cached_property
     def _joined(self) -> Columns:
         return make_columns([one.chunk for one in self._rows])
-
-    @property
-    def columns(self) -> NDArray[Any]:
-        """As for `Snapshot`."""
-        return self._joined[0]
-
-    @property
-    def names(self) -> Names:
-        """As for `Snapshot`."""
-        return self._joined[1]
 
     @functools.cached_property
     def owners(self) -> NDArray[np.int32]:

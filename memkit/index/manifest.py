@@ -95,11 +95,9 @@ class Manifest:
     def to_bytes(self) -> bytes:
         """Return the content of `MANIFEST`."""
         value = {
-            "format": FORMAT,
-            "root": self.root,
-            "segments": dict(self.segments),
+            "format": FORMAT, "root": self.root, "segments": dict(self.segments),
             "sources": dict(sorted(self.entries.items())),
-        }
+        }  # fmt: skip
         data = json.dumps(value, separators=(",", ":")).encode("ascii")
         name = self.name.encode("ascii")
         return b"%s %d\n%s" % (name, zlib.crc32(data, zlib.crc32(name)), data)
@@ -113,9 +111,7 @@ class Manifest:
                 raise StaleSnapshotError(f"the snapshot in {directory} is of another version of memkit")
             segments = {one: _stat(stat) for one, stat in value["segments"].items()}
             _checked(all(map(_NAME.fullmatch, segments)), list(segments))
-            entries = {
-                source: _entry(values, len(segments)) for source, values in value["sources"].items()
-            }
+            entries = {source: _entry(values, len(segments)) for source, values in value["sources"].items()}
             return cls(name, _text(value["root"]), segments, entries)
         except FileNotFoundError as error:
             raise StaleSnapshotError(f"the snapshot in {directory} is gone") from error

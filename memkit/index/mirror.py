@@ -98,7 +98,7 @@ def copy(home: Home, uri: str, snapshot: Snapshot, author: str = "") -> None:
         if not copied.waiting:
             return
         # Chroma maps its files into memory: damaged ones can end this process. Then the record is gone.
-        _forget_copied(place)
+        _remove(place / COPIED)
         if copied.changes <= max(LEAST_CHANGES, len(snapshot)):
             try:
                 _copy(home, uri, snapshot, copied, author)
@@ -115,13 +115,10 @@ def start_again(home: Home, uri: str, name: str) -> None:
 
     The caller holds the index lock. Raise `IndexStoreError`.
     """
-    _forget_copied(snapshot_directory(home, name))
+    _remove(snapshot_directory(home, name) / COPIED)
     local = directory(home, uri, name)
     if local is not None:
-        try:
-            remove_path(local)
-        except OSError as error:
-            raise IndexStoreError(f"cannot remove {local}: {error.strerror or error}") from error
+        _remove(local)
 
 
 def delete_collection(home: Home, uri: str, name: str) -> None:
@@ -137,17 +134,14 @@ def remove_strays(home: Home) -> None:
     """Remove from memkit's own directory what no collection with segments has. Raise `IndexStoreError`."""
     for path in Path(home.index, "chroma").glob("*"):
         if not snapshot_directory(home, path.name).is_dir():
-            try:
-                remove_path(path)
-            except OSError as error:
-                raise IndexStoreError(f"cannot remove {path}: {error.strerror or error}") from error
+            _remove(path)
 
 
-def _forget_copied(place: Path) -> None:
+def _remove(path: Path) -> None:
     try:
-        remove_path(place / COPIED)
+        remove_path(path)
     except OSError as error:
-        raise unwritable(place, error) from error
+        raise IndexStoreError(f"cannot remove {path}: {error.strerror or error}") from error
 
 
 def _copy(home: Home, uri: str, snapshot: Snapshot, copied: Copied | None, author: str) -> None:

@@ -25,12 +25,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
-from memkit.errors import (
-    AmbiguousIdError,
-    NotFoundError,
-    StaleSnapshotError,
-    raise_if_exhausted,
-)
+from memkit.errors import AmbiguousIdError, NotFoundError, StaleSnapshotError, raise_if_exhausted
 from memkit.files import open_regular
 from memkit.index.chunk import CHUNK_FIELDS, SHOWN_ID_CHARACTERS, Chunk, digest
 from memkit.index.manifest import SUFFIX, Manifest, Stat, name_of, runs_of, stat_of
@@ -252,7 +247,7 @@ class ChunkReader:
 
     def chunks(self) -> list[Chunk]:
         """Return all chunks, in order."""
-        return [segment.chunk(place) for segment, place in self._places()]
+        return [self.segments[run.segment].chunk(n) for run in self.runs for n in range(run.first, run.last)]
 
     def stored_chunks(self) -> Iterator[Chunk]:
         """Yield all chunks in the files, also those that no search finds any more."""
@@ -277,9 +272,7 @@ class ChunkReader:
             hint = "`memkit search` prints IDs, and finds text that has changed since"
             raise NotFoundError(f"nothing in this project has the ID {prefix!r}; {hint}")
         if len(found) > 1:
-            shown = ", ".join(
-                self.id(n)[: max(SHOWN_ID_CHARACTERS, len(prefix) + 2)] for n in found[:5]
-            )
+            shown = ", ".join(self.id(n)[: max(SHOWN_ID_CHARACTERS, len(prefix) + 2)] for n in found[:5])
             raise AmbiguousIdError(f"the ID {prefix!r} matches {len(found)} entries: {shown}")
         return found[0]
 
@@ -302,11 +295,6 @@ class ChunkReader:
                     return self.id(position), chunk
             raise
         return self.id(position), self.chunk(position)
-
-    def _places(self) -> Iterator[tuple[ChunkSegment, int]]:
-        for run in self.runs:
-            for place in range(run.first, run.last):
-                yield self.segments[run.segment], place
 
 
 def open_current(

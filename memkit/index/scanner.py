@@ -61,11 +61,7 @@ def is_gone(error: OSError) -> bool:
 
 
 def scan(
-    root: Path,
-    paths: Sequence[str],
-    *,
-    exclude: Sequence[str] = (),
-    unreadable: Unreadable | None = None,
+    root: Path, paths: Sequence[str], *, exclude: Sequence[str] = (), unreadable: Unreadable | None = None
 ) -> Iterator[SourceFile]:
     """Yield the Markdown files under `paths`, each once, sorted by source.
 
@@ -99,11 +95,7 @@ def scan(
             continue
         if source and _is_excluded(source, exclude, is_directory):
             continue
-        if is_directory:
-            files = _walk(base, source, exclude, noted)
-        else:
-            files = _files([(base, source)])
-        for file in files:
+        for file in _walk(base, source, exclude, noted) if is_directory else _files([(base, source)]):
             if _may_be_found(file, source, real_root, folder):
                 found.setdefault(file.real, file)
     shared = [one.source for one in found.values() if team_files.is_team(one.source)]
@@ -136,8 +128,7 @@ def _mode(path: Path, source: str, unreadable: Unreadable) -> int:
     except ValueError:  # a null character
         return 0
     except OSError as error:
-        if not is_gone(error):
-            _note(path, source, error, unreadable)
+        _note(path, source, error, unreadable)
         return 0
 
 
@@ -153,12 +144,13 @@ def _mode_of_entry(
             return stat.S_IFDIR
         return stat.S_IFREG if entry.is_file(follow_symlinks=False) else 0
     except OSError as error:
-        if not is_gone(error):
-            _note(Path(entry), source, error, unreadable)
+        _note(Path(entry), source, error, unreadable)
         return 0
 
 
 def _note(path: Path, source: str, error: OSError, unreadable: Unreadable) -> None:
+    if is_gone(error):
+        return
     if source not in unreadable:
         logger.warning("cannot read %r: %s", str(path), error)
     unreadable[source] = error.strerror or str(error)
@@ -194,9 +186,7 @@ def _source(root: Path, base: Path) -> str:
     return base.as_posix()
 
 
-def _walk(
-    base: Path, source: str, exclude: Sequence[str], unreadable: Unreadable
-) -> Iterator[SourceFile]:
+def _walk(base: Path, source: str, exclude: Sequence[str], unreadable: Unreadable) -> Iterator[SourceFile]:
     boundary = _real(base)
     directories = [(base, source)]
     visited: set[Path] = set()
@@ -232,8 +222,7 @@ def _entries(path: Path, source: str, unreadable: Unreadable) -> list[os.DirEntr
         with os.scandir(path) as found:
             entries = [entry for entry in found if not is_hidden(entry.name)]
     except OSError as error:
-        if not is_gone(error):
-            _note(path, source, error, unreadable)
+        _note(path, source, error, unreadable)
         return []
     named = []
     for entry in entries:

@@ -192,9 +192,7 @@ def is_bullet(pairs: Mapping[str, str]) -> bool:
     return "fact" in pairs or ("grip" in pairs and pairs.get("by") != "extract")
 
 
-def _open_section(
-    span: Span, current: MarkdownSection, file_date: str, is_team: bool
-) -> MarkdownSection:
+def _open_section(span: Span, current: MarkdownSection, file_date: str, is_team: bool) -> MarkdownSection:
     found = anchors.parse(span.title)
     heading = " ".join(anchors.strip(span.title).split())
     if len(heading) > MAX_HEADING:
@@ -204,12 +202,9 @@ def _open_section(
     if span.level == 1 and not is_team:
         day = heading if is_iso_date(heading) else file_date
     origin = Origin(
-        day,
-        found.get("session", parent.origin.session),
-        found.get("branch", parent.origin.branch),
-        found.get("turn", parent.origin.turn),
-        found.get("note", parent.origin.note),
-    )
+        day, found.get("session", parent.origin.session), found.get("branch", parent.origin.branch),
+        found.get("turn", parent.origin.turn), found.get("note", parent.origin.note),
+    )  # fmt: skip
     is_entry = bool(found.keys() & {"turn", "note"}) or (is_team and span.level == 2)
     return MarkdownSection(span.level, heading, parent, origin, standalone=is_entry)
 

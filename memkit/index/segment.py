@@ -24,16 +24,7 @@ from memkit.index.chunk import CHUNK_FIELDS, Chunk
 from memkit.index.lexical import ARRAYS, Arrays, Postings, join_arrays, make_arrays
 from memkit.index.lexical import signature as signature_of
 from memkit.index.manifest import SUFFIX, Run, Stat
-from memkit.index.reader import (
-    ALIGNMENT,
-    CHUNKS,
-    FOOTER,
-    ID_BYTES,
-    IDS,
-    OFFSET_TYPE,
-    OFFSETS,
-    ChunkSegment,
-)
+from memkit.index.reader import ALIGNMENT, CHUNKS, FOOTER, ID_BYTES, IDS, OFFSET_TYPE, OFFSETS, ChunkSegment
 from memkit.index.store import Row
 from memkit.state import parse_json
 
@@ -42,9 +33,7 @@ NAMES = "names"
 NAMED = ("session", "kind", "branch", "source", "domain")
 """The columns that hold numbers instead of names: equal numbers mean equal names, -1 means ""."""
 
-DTYPE = np.dtype(
-    [*((name, np.int32) for name in ("length", "entry", "day", *NAMED)), ("text", np.int64)]
-)
+DTYPE = np.dtype([*((name, np.int32) for name in ("length", "entry", "day", *NAMED)), ("text", np.int64)])
 """One row per chunk, so that a search need not parse 100,000 chunks to rank them.
 
 `length` is the content's in characters. `entry` numbers the turns; any other chunk is its own entry.
@@ -119,12 +108,9 @@ class Segment(ChunkSegment):
 
 
 def write_rows(
-    directory: Path,
-    rows: Sequence[Row],
-    dimensions: int,
-    language: str,
+    directory: Path, rows: Sequence[Row], dimensions: int, language: str,
     known: Mapping[str, tuple[Segment, int]] | None = None,
-) -> str:
+) -> str:  # fmt: skip
     """Write a segment of sorted `rows`, whose vectors have `dimensions`; return its name. Raise `OSError`.
 
     `known` says by id which chunks have the same terms as a chunk of another segment, and its place there:
@@ -133,17 +119,11 @@ def write_rows(
     lines = [_to_json(row.chunk) for row in rows]
     vectors = [row.vectors for row in rows if row.vectors is not None]
     return _write(
-        directory,
-        lines,
-        np.array([len(line) for line in lines], np.int64),
-        [row.id.encode("ascii") for row in rows],
-        make_columns([row.chunk for row in rows]),
-        vectors,
+        directory, lines, np.array([len(line) for line in lines], np.int64),
+        [row.id.encode("ascii") for row in rows], make_columns([row.chunk for row in rows]), vectors,
         np.array([0 if row.vectors is None else len(row.vectors) for row in rows], np.int64),
-        dimensions,
-        _postings(rows, language, known or {}),
-        signature_of(language),
-    )
+        dimensions, _postings(rows, language, known or {}), signature_of(language),
+    )  # fmt: skip
 
 
 def _postings(rows: Sequence[Row], language: str, known: Mapping[str, tuple[Segment, int]]) -> Arrays:
@@ -186,31 +166,18 @@ def write_merged(directory: Path, segments: Sequence[Segment], runs: Sequence[Ru
         start += size
     held = [one.shape[1] for one in vectors if len(one)]
     return _write(
-        directory,
-        lines,
-        np.concatenate(lengths),
-        ids,
-        join_columns(columns),
-        vectors,
-        np.concatenate(windows),
-        held[0] if held else vectors[0].shape[1],
+        directory, lines, np.concatenate(lengths), ids, join_columns(columns), vectors,
+        np.concatenate(windows), held[0] if held else vectors[0].shape[1],
         join_arrays([(segments[number].arrays, own) for number, own in places.items()]),
         segments[runs[0].segment].signature,
-    )
+    )  # fmt: skip
 
 
 def _write(
-    directory: Path,
-    lines: Sequence[bytes | memoryview],
-    lengths: NDArray[np.int64],
-    ids: Sequence[bytes | memoryview],
-    columns: Columns,
-    vectors: Sequence[NDArray[np.float32]],
-    windows: NDArray[np.int64],
-    dimensions: int,
-    postings: Arrays,
-    signature: str,
-) -> str:
+    directory: Path, lines: Sequence[bytes | memoryview], lengths: NDArray[np.int64],
+    ids: Sequence[bytes | memoryview], columns: Columns, vectors: Sequence[NDArray[np.float32]],
+    windows: NDArray[np.int64], dimensions: int, postings: Arrays, signature: str,
+) -> str:  # fmt: skip
     """Write a segment; return its name. `lengths` are bytes of lines, `windows` vectors of chunks."""
     name = uuid.uuid4().hex
     count = int(windows.sum())
@@ -280,9 +247,7 @@ def make_columns(chunks: Sequence[Chunk]) -> Columns:
     for number, chunk in enumerate(chunks):
         turn = (chunk.source, chunk.session, chunk.turns)
         entry: object = turn if chunk.kind == "turn" else number
-        named = (
-            codes[name].setdefault(getattr(chunk, name), len(codes[name]) - 1) for name in NAMED
-        )
+        named = (codes[name].setdefault(getattr(chunk, name), len(codes[name]) - 1) for name in NAMED)
         rows.append(
             (
                 len(chunk.content),
@@ -317,9 +282,7 @@ def join_columns(parts: Sequence[Columns]) -> Columns:
     return columns, {name: list(known) for name, known in codes.items()}
 
 
-def _renumbered(
-    numbers: NDArray[np.int32], names: Sequence[str], known: dict[str, int]
-) -> NDArray[np.int32]:
+def _renumbered(numbers: NDArray[np.int32], names: Sequence[str], known: dict[str, int]) -> NDArray[np.int32]:
     first = np.full(len(names) + 1, len(numbers))
     first[numbers[::-1]] = np.arange(len(numbers))[::-1]  # of several, the last assignment stays
     used = np.flatnonzero(first[:-1] < len(numbers))

@@ -22,15 +22,7 @@ from numpy.typing import NDArray
 from memkit.errors import IndexStoreError, StaleSnapshotError
 from memkit.files import make_private_directory, remove_path, write_durably
 from memkit.index.lexical import JoinedPostings, LexicalIndex, signature
-from memkit.index.manifest import (
-    MANIFEST,
-    SUFFIX,
-    Entry,
-    Manifest,
-    Run,
-    Stat,
-    stat_of,
-)
+from memkit.index.manifest import MANIFEST, SUFFIX, Entry, Manifest, Run, Stat, stat_of
 from memkit.index.reader import ChunkReader
 from memkit.index.segment import Columns, Names, Segment, join_columns
 from memkit.index.store import Row
@@ -49,9 +41,7 @@ class Snapshot(ChunkReader):
 
     segments: Sequence[Segment]
 
-    def __init__(
-        self, directory: Path, language: str | None = None, earlier: Snapshot | None = None
-    ) -> None:
+    def __init__(self, directory: Path, language: str | None = None, earlier: Snapshot | None = None) -> None:
         """Open the current state in `directory`; take open segments from `earlier`.
 
         Raise `StaleSnapshotError`, also for words of another `language`. None accepts any, for a merge.
@@ -152,9 +142,7 @@ class Snapshot(ChunkReader):
             lengths.append(self.segments[run.segment].arrays["lengths"][run.first : run.last])
         postings = [one.postings for one in self.segments]
         return LexicalIndex(
-            self.language,
-            JoinedPostings(list(zip(postings, places, strict=True))),
-            np.concatenate(lengths),
+            self.language, JoinedPostings(list(zip(postings, places, strict=True))), np.concatenate(lengths)
         )
 
     def author(self, position: int) -> str:
@@ -163,9 +151,7 @@ class Snapshot(ChunkReader):
 
     def rows(self) -> list[Row]:
         """Return all chunks."""
-        return [
-            self._row(run.segment, place) for run in self.runs for place in range(run.first, run.last)
-        ]
+        return [self._row(run.segment, place) for run in self.runs for place in range(run.first, run.last)]
 
     def rows_of(self, source: str) -> list[Row]:
         """Return the chunks of a memory file."""
@@ -177,22 +163,6 @@ class Snapshot(ChunkReader):
         first, last = segment.vector_bounds(np.array([place, place + 1])).tolist()
         vectors = segment.vectors[first:last] if first < last else None
         return Row(segment.id(place), segment.chunk(place), vectors)
-
-    def unchanged(self, state: Mapping[str, str]) -> frozenset[str]:
-        """Return the sources with the same value in `state` whose chunks are all embedded."""
-        return frozenset(
-            source
-            for source, entry in self.entries.items()
-            if state.get(source) == entry.state and not entry.waiting
-        )
-
-    def waiting(self, state: Mapping[str, str]) -> frozenset[str]:
-        """Return the sources with the same value in `state` that have chunks to embed."""
-        return frozenset(
-            source
-            for source, entry in self.entries.items()
-            if state.get(source) == entry.state and entry.waiting
-        )
 
     def vectors_of_text(self, number: int) -> NDArray[np.float32] | None:
         """Return the vectors of an embedded chunk with this `text_number`, or None."""
@@ -244,13 +214,9 @@ def prepare(directory: Path) -> None:
 
 
 def write_manifest(
-    directory: Path,
-    root: str,
-    segments: Sequence[str],
-    entries: Mapping[str, Entry],
-    name: str = "",
+    directory: Path, root: str, segments: Sequence[str], entries: Mapping[str, Entry], name: str = "",
     known: Mapping[str, Stat] | None = None,
-) -> None:
+) -> None:  # fmt: skip
     """Make these entries of these segments the current state; remove all other segments.
 
     Segments without an entry are left out. Pass the current state's `name` to keep it if no chunk changes.

@@ -27,7 +27,6 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from memkit.embedding import import_chroma
 from memkit.errors import IndexStoreError
 from memkit.files import make_private_directory, write_durably
 from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     import numpy as np
     from chromadb.api import ClientAPI
     from chromadb.api.models.Collection import Collection
-    from chromadb.config import Settings as ChromaSettings
     from numpy.typing import NDArray
 
 BATCH_ROWS = 1000
@@ -122,9 +120,7 @@ class Store:
             graph |= SERVER_GRAPH
         try:
             self._client = _remote_client(home, uri) if path is None else _local_client(path)
-            self._collection: Collection = _call(
-                _collection, client=self._client, name=name, graph=graph
-            )
+            self._collection: Collection = _call(_collection, client=self._client, name=name, graph=graph)
         except IndexStoreError:
             _forget_clients()
             raise
@@ -175,12 +171,9 @@ class Store:
             found |= {"owner": self._owner, "author": self._author, "short": row.id[:SHOWN_ID_CHARACTERS]}
             found = fit_metadata(found)
         return {
-            **found,
-            "day": date.fromisoformat(chunk.date).toordinal() if chunk.date else 0,
-            "text": chunk.text_number,
-            "windows": 0 if row.vectors is None else len(row.vectors),
-            "window": 0,
-        }
+            **found, "day": date.fromisoformat(chunk.date).toordinal() if chunk.date else 0,
+            "text": chunk.text_number, "windows": 0 if row.vectors is None else len(row.vectors), "window": 0,
+        }  # fmt: skip
 
     def put(self, rows: Iterable[Row]) -> None:
         """Write embedded chunks, none of which Chroma has with more windows."""
@@ -203,12 +196,9 @@ class Store:
         if batch.ids:
             texts = {"documents": batch.texts} if self._owner else {}
             _call(
-                self._collection.upsert,
-                ids=batch.ids,
-                embeddings=batch.vectors,
-                metadatas=batch.metadatas,
+                self._collection.upsert, ids=batch.ids, embeddings=batch.vectors, metadatas=batch.metadatas,
                 **texts,
-            )
+            )  # fmt: skip
 
     def delete(self, chunks: Mapping[str, Metadata]) -> None:
         """Remove chunks, given with their metadata."""
@@ -291,15 +281,10 @@ def _clear_unused(directory: Path, since: int) -> None:
                     opened.write(bytes(status.st_size - start))
 
 
-def _chroma_settings() -> ChromaSettings:
-    import_chroma()
-    from chromadb.config import Settings
-
-    return Settings(anonymized_telemetry=False, _env_file=None)  # type: ignore[call-arg]
-
-
 def _local_client(path: Path) -> ClientAPI:
-    settings = _chroma_settings()
+    from memkit.index.server import chroma_settings
+
+    settings = chroma_settings()
     import chromadb
 
     try:

@@ -39,19 +39,11 @@ logger = logging.getLogger(__name__)
 
 
 def sync_project(
-    project: Project,
-    home: Home,
-    settings: Settings,
-    *,
-    rebuild: bool = False,
-    keep_vectors: bool = False,
-    compare: bool = False,
-    later: bool = False,
-    files: CurrentFiles | None = None,
-    embedder: Embedder | None = None,
-    announce: Callable[[str], None] = logger.info,
+    project: Project, home: Home, settings: Settings, *, rebuild: bool = False, keep_vectors: bool = False,
+    compare: bool = False, later: bool = False, files: CurrentFiles | None = None,
+    embedder: Embedder | None = None, announce: Callable[[str], None] = logger.info,
     progress: Progress | None = None,
-) -> SyncReport:
+) -> SyncReport:  # fmt: skip
     """Update the project's index once. The caller holds the index lock.
 
     `rebuild` starts from nothing, or with `keep_vectors` embeds only what is new; `compare` checks all
@@ -72,14 +64,10 @@ class Indexer:
     """Updates one project repeatedly. The caller holds the index lock."""
 
     def __init__(
-        self,
-        project: Project,
-        home: Home,
-        settings: Settings,
-        *,
+        self, project: Project, home: Home, settings: Settings, *,
         find_embedder: Callable[[], tuple[Embedder | None, str]] | None = None,
         announce: Callable[[str], None] = logger.info,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """`find_embedder` returns the embedder, or None and the reason. By default, load one when needed."""
         self.target = Target(project, home, settings, find_embedder or self._load_embedder)
         self.directory = self.target.directory
@@ -98,15 +86,9 @@ class Indexer:
         self._snapshot = open_current(self.directory, lambda path: Snapshot(path, language, earlier))
 
     def sync(
-        self,
-        files: CurrentFiles | None = None,
-        *,
-        rebuild: bool = False,
-        keep_vectors: bool = False,
-        compare: bool = False,
-        later: bool = False,
-        progress: Progress | None = None,
-    ) -> SyncReport:
+        self, files: CurrentFiles | None = None, *, rebuild: bool = False, keep_vectors: bool = False,
+        compare: bool = False, later: bool = False, progress: Progress | None = None,
+    ) -> SyncReport:  # fmt: skip
         """Update the index to match `files`, by default those of now. See `sync_project` for the rest."""
         project, home, settings = self.target.project, self.target.home, self.target.settings
         if compare:

@@ -101,9 +101,7 @@ class Tokenizer:
             self._stemmer = snowballstemmer.stemmer(language)
         except KeyError:
             known = ", ".join(sorted(snowballstemmer.algorithms()))
-            raise ConfigError(
-                f"No stemmer for the language {language!r}: choose one of {known}."
-            ) from None
+            raise ConfigError(f"No stemmer for the language {language!r}: choose one of {known}.") from None
         self.language = language
         self._stop_words = STOP_WORDS.get(language, frozenset())
         self._stemmer_lock = threading.Lock()  # a Snowball stemmer keeps its word as state
@@ -232,7 +230,5 @@ def _humps(name: str) -> list[str]:
     """Split `PolicyController` into `Policy` and `Controller`; a name in one case is one hump."""
     if name in (name.lower(), name.upper()) or name[1:].islower():
         return [name]
-    shape = "".join(
-        "A" if c.isupper() else "0" if c.isdigit() else "s" if c == "s" else "a" for c in name
-    )
+    shape = "".join("A" if c.isupper() else "0" if c.isdigit() else "s" if c == "s" else "a" for c in name)
     return [name[match.start() : match.end()] for match in _HUMP.finditer(shape)]

@@ -163,14 +163,9 @@ class Update:
     """
 
     def __init__(
-        self,
-        target: Target,
-        files: CurrentFiles,
-        made: Vectors,
-        last: Snapshot | None,
-        base: Snapshot | None = None,
-        embedded: Snapshot | None = None,
-    ) -> None:
+        self, target: Target, files: CurrentFiles, made: Vectors, last: Snapshot | None,
+        base: Snapshot | None = None, embedded: Snapshot | None = None,
+    ) -> None:  # fmt: skip
         self.target = target
         self.settings = target.settings
         self.files = files
@@ -187,8 +182,9 @@ class Update:
         if base is not None:
             known = base.sources
             self.state |= {name: known[name] for name in known if files.is_unreadable(name)}
-            self.kept = base.unchanged(self.state)
-            self.waiting = base.waiting(self.state)
+            same = {name for name, entry in base.entries.items() if self.state.get(name) == entry.state}
+            self.waiting = frozenset(name for name in same if base.entries[name].waiting)
+            self.kept = frozenset(same - self.waiting)
         self.segments = [] if base is None else [one.name for one in base.segments]
         self.entries: dict[str, Entry] = {} if base is None else dict(base.entries)
         self.embedder: ChunkEmbedder | None = None
@@ -245,9 +241,7 @@ class Update:
         if base is not None:
             sources = {one for one in sources if _rows_differ(self.entries.get(one), old.get(one))}
         note_changed(self.directory, sources)
-        write_manifest(
-            self.directory, self.target.project.root, self.segments, self.entries, known=known
-        )
+        write_manifest(self.directory, self.target.project.root, self.segments, self.entries, known=known)
 
     def _batches(self) -> Iterator[tuple[list[Row], float]]:
         """Yield the chunks of all files that are not kept, without vectors, some files at a time.

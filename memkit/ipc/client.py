@@ -93,9 +93,7 @@ class RequestRefused(MemkitError):
         self.kind = kind
 
 
-def request(
-    home: Home, operation: str, arguments: dict[str, Any], seconds: float
-) -> dict[str, Any]:
+def request(home: Home, operation: str, arguments: dict[str, Any], seconds: float) -> dict[str, Any]:
     """Return the service's reply to `operation`, within `seconds` in all.
 
     Raise `RequestRefused` if the service answers with an error, or the request cannot be sent as a frame.
@@ -164,12 +162,9 @@ def _send(
 ) -> tuple[socket.socket, str]:
     identity = os.urandom(8).hex()
     message = {
-        "protocol": PROTOCOL,
-        "version": __version__,
-        "id": identity,
-        "operation": operation,
+        "protocol": PROTOCOL, "version": __version__, "id": identity, "operation": operation,
         "arguments": arguments,
-    }
+    }  # fmt: skip
     connection: socket.socket | None = None
     try:
         connection, token = address.connect(home, _seconds_left(deadline))
@@ -278,9 +273,7 @@ def body_length(header: bytes, limit: int) -> int:
 def decode_frame(body: bytes) -> dict[str, Any]:
     """Return the JSON object in `body`. Raise `FrameError` if it holds anything else."""
     try:
-        message = parse_json(
-            body.decode("utf-8"), parse_constant=_finite_number, parse_float=_finite_number
-        )
+        message = parse_json(body.decode("utf-8"), parse_constant=_finite_number, parse_float=_finite_number)
     except ValueError as error:
         raise FrameError(f"the message is not JSON: {error}") from error
     if not isinstance(message, dict):

@@ -32,12 +32,7 @@ MAX_LOG_BYTES = 1024 * 1024
 LEFT_VERSION = 1
 """The format version of `run/left.json`."""
 
-_USER_VARIABLES = (
-    "CLAUDE_CONFIG_DIR",
-    "CLAUDE_CODE_OAUTH_TOKEN",
-    "CLAUDE_CODE_USE_",
-    "CLAUDE_CODE_SKIP_",
-)
+_USER_VARIABLES = ("CLAUDE_CONFIG_DIR", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_", "CLAUDE_CODE_SKIP_")
 """Prefixes of Claude Code's variables that identify the user; all others belong to one session."""
 
 FIRST_PAUSE_SECONDS = 30.0
@@ -221,15 +216,10 @@ def start(home: Home, *arguments: str) -> None:
     descriptor = os.open(home.worker_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE_FILE)
     try:
         subprocess.Popen(
-            [*memkit_command(), *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=descriptor,
-            cwd=home.root,
-            env=worker_environment(home),
-            close_fds=True,
+            [*memkit_command(), *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=descriptor, cwd=home.root, env=worker_environment(home), close_fds=True,
             **processes.detached(),
-        )
+        )  # fmt: skip
     finally:
         os.close(descriptor)
 

@@ -54,9 +54,7 @@ def stop(home: Home) -> bool:
         if has_ended():
             return True
         if process is None:
-            raise MemkitError(
-                "the service does not answer, and its process is unknown"
-            ) from None
+            raise MemkitError("the service does not answer, and its process is unknown") from None
         for end in (process.terminate, process.kill):
             with contextlib.suppress(psutil.NoSuchProcess, MemkitError):  # it has just exited
                 end()
@@ -96,9 +94,7 @@ def kill_if_hung(home: Home) -> bool:
             return False
         process.kill()  # psutil refuses if the id belongs to another process by now
         wait_for(
-            lambda: not launch.service_is_running(home),
-            TERM_SECONDS,
-            f"process {process.pid} has not exited",
+            lambda: not launch.service_is_running(home), TERM_SECONDS, f"process {process.pid} has not exited"
         )
     except (psutil.Error, OSError, MemkitError) as error:
         logger.warning("cannot kill the hung service, process %s: %s", process.pid, error)

@@ -88,9 +88,7 @@ class Provider(Protocol):
 
 
 def find_provider(
-    settings: SummarizeSettings,
-    environ: Mapping[str, str] = os.environ,
-    home: Home | None = None,
+    settings: SummarizeSettings, environ: Mapping[str, str] = os.environ, home: Home | None = None
 ) -> Provider:
     """Return the provider that the settings name, with its key and model. Send nothing yet.
 
@@ -151,11 +149,8 @@ def anthropic_usage(usage: Mapping[str, object], usd: float | None = None) -> To
     written = token_count(usage.get("cache_creation_input_tokens"))
     return TokenUsage(
         tokens_in=token_count(usage.get("input_tokens")) + read + written,
-        tokens_out=token_count(usage.get("output_tokens")),
-        cache_read=read,
-        cache_written=written,
-        usd=usd,
-    )
+        tokens_out=token_count(usage.get("output_tokens")), cache_read=read, cache_written=written, usd=usd,
+    )  # fmt: skip
 
 
 @dataclass(eq=False)  # an exception must be hashable

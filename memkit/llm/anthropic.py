@@ -46,11 +46,8 @@ class AnthropicProvider:
         # An exception of the SDK may hold the request or the key: only one line of it goes on.
         try:
             with anthropic.Anthropic(
-                api_key=self._key or None,
-                auth_token=self._token or None,
-                base_url=self._base_url or None,
-                timeout=self._timeout,
-                max_retries=0,
+                api_key=self._key or None, auth_token=self._token or None, base_url=self._base_url or None,
+                timeout=self._timeout, max_retries=0,
             ) as client:
                 message = client.messages.create(**self._request(task))
         except anthropic.APIStatusError as error:
@@ -72,9 +69,7 @@ class AnthropicProvider:
     def _request(self, task: Task) -> dict[str, Any]:
         # The API caches the tool and these instructions if they reach the model's minimum length.
         instructions = {
-            "type": "text",
-            "text": encodable(task.instructions),
-            "cache_control": {"type": "ephemeral"},
+            "type": "text", "text": encodable(task.instructions), "cache_control": {"type": "ephemeral"}
         }
         tool = {"name": task.tool, "description": "The answer.", "input_schema": task.schema}
         return {
@@ -106,10 +101,6 @@ class AnthropicProvider:
         if isinstance(error.body, dict) and isinstance(error.body.get("error"), dict):
             reason = str(error.body["error"].get("message", ""))
         return llm.http_error(
-            self.name,
-            self.model,
-            error.status_code,
-            excerpt(reason, self._key, self._token),
-            how_to_set("anthropic"),
-            llm.retry_after(error.response.headers),
-        )
+            self.name, self.model, error.status_code, excerpt(reason, self._key, self._token),
+            how_to_set("anthropic"), llm.retry_after(error.response.headers),
+        )  # fmt: skip

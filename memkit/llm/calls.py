@@ -148,26 +148,18 @@ class Calls:
     """
 
     def __init__(
-        self,
-        home: Home,
-        find_provider: Callable[[SummarizeSettings], Provider],
+        self, home: Home, find_provider: Callable[[SummarizeSettings], Provider],
         clock: Callable[[], float] = time.time,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.ledger = Ledger(home)
         self._find_provider = find_provider
         self.now = clock
         self.made = 0
 
     def plan(
-        self,
-        calls: int,
-        material: int,
-        instructions: str,
-        settings: SummarizeSettings,
-        *,
-        at_most: bool = False,
-        needs_model: bool = True,
-    ) -> Plan:
+        self, calls: int, material: int, instructions: str, settings: SummarizeSettings, *,
+        at_most: bool = False, needs_model: bool = True,
+    ) -> Plan:  # fmt: skip
         """Estimate `calls` calls with the same instructions and `material` tokens in all.
 
         With `at_most`, return the most they may take, as the budget counts them. Raise `NotConfiguredError`
@@ -186,13 +178,9 @@ class Calls:
                 raise
         today = self.ledger.today(self.now())
         return Plan(
-            calls,
-            usage.tokens_in + usage.tokens_out,
-            price(name, model, usage, settings.base_url),
-            name,
-            model,
-            0 if today.unreadable else max(0, settings.daily_tokens - today.tokens),
-        )
+            calls, usage.tokens_in + usage.tokens_out, price(name, model, usage, settings.base_url), name,
+            model, 0 if today.unreadable else max(0, settings.daily_tokens - today.tokens),
+        )  # fmt: skip
 
     def left(self, settings: SummarizeSettings) -> int:
         """Return the tokens left of today's budget, 0 if they are unknown."""
@@ -216,18 +204,11 @@ class Calls:
         read = estimate_tokens(task.instructions) + estimate_tokens(task.material)
         estimate = TokenUsage(read + PROVIDER_TOKENS, task.max_tokens)
         call = Call(
-            id=uuid.uuid4().hex[:16],
-            time=now,
-            purpose=purpose,
-            provider=provider.name,
-            model=provider.model,
-            project=project,
-            tokens_in=estimate.tokens_in,
-            tokens_out=estimate.tokens_out,
-            usd=price(provider.name, provider.model, estimate, settings.base_url),
-            subject=subject,
+            id=uuid.uuid4().hex[:16], time=now, purpose=purpose, provider=provider.name, model=provider.model,
+            project=project, tokens_in=estimate.tokens_in, tokens_out=estimate.tokens_out,
+            usd=price(provider.name, provider.model, estimate, settings.base_url), subject=subject,
             shares=dict(shares or {}),
-        )
+        )  # fmt: skip
         try:
             _check_budget(self.ledger.today(now), settings, call)
             self.ledger.record(call)
@@ -255,14 +236,10 @@ class Calls:
             if outcome != UNFINISHED:
                 usage = usage or estimate  # unknown usage counts as estimated
                 end = replace(
-                    call,
-                    model=model,
-                    tokens_in=usage.tokens_in,
-                    tokens_out=usage.tokens_out,
-                    usd=price(provider.name, model, usage, settings.base_url),
-                    outcome=outcome,
+                    call, model=model, tokens_in=usage.tokens_in, tokens_out=usage.tokens_out,
+                    usd=price(provider.name, model, usage, settings.base_url), outcome=outcome,
                     seconds=round(time.monotonic() - began, 3),
-                )
+                )  # fmt: skip
                 self.ledger.record(end)
 
 

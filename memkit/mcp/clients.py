@@ -67,9 +67,7 @@ CLIENTS = {
     ),
     "codex": Client("Codex", _home(".codex", "config.toml"), "mcp_servers"),
     "copilot": Client(
-        "GitHub Copilot CLI",
-        _home(".copilot", "mcp-config.json"),
-        "mcpServers",
+        "GitHub Copilot CLI", _home(".copilot", "mcp-config.json"), "mcpServers",
         more={"type": "stdio", "tools": ["*"]},
     ),
     "cursor": Client("Cursor", _home(".cursor", "mcp.json"), "mcpServers", WORKSPACE),

@@ -20,10 +20,7 @@ STATELESS = "2026-07-28"
 """The revision in which each request names its revision, and `server/discover` comes first."""
 
 _META = "io.modelcontextprotocol/"
-_CAPABILITIES = {
-    "resources": {"listChanged": False, "subscribe": False},
-    "tools": {"listChanged": False},
-}
+_CAPABILITIES = {"resources": {"listChanged": False, "subscribe": False}, "tools": {"listChanged": False}}
 
 INSTRUCTIONS = """\
 memkit remembers this project's earlier coding sessions: what was decided, done, tried, found, and

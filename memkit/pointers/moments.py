@@ -17,14 +17,7 @@ from memkit.journal.tool_lines import Call, FileCall, names_file, read_call
 from memkit.journal.turn_parts import read_parts
 from memkit.paths import Home
 from memkit.pointers.failures import Failure, way_past
-from memkit.pointers.prompts import (
-    Pointer,
-    bullet_lines,
-    is_short,
-    own_answer,
-    quotable_line,
-    stated,
-)
+from memkit.pointers.prompts import Pointer, bullet_lines, is_short, own_answer, quotable_line, stated
 from memkit.privacy.redact import redact
 from memkit.projects.project import Project
 from memkit.search.corpus import Corpus

@@ -96,11 +96,7 @@ class Caller:
 
 
 def answer_for(
-    caller: Caller,
-    ask: Callable[[SearchRequest], Answer],
-    request: SearchRequest,
-    home: Home,
-    root: str,
+    caller: Caller, ask: Callable[[SearchRequest], Answer], request: SearchRequest, home: Home, root: str
 ) -> Answer:
     """Return the answer of `ask` about the project at `root`, with marks from git, and with who
     shared what.
@@ -117,14 +113,9 @@ def answer_for(
 
 
 def expand_entries(
-    project: Project,
-    home: Home,
-    settings_of: Callable[[Project], Settings],
-    names: Iterable[str],
-    directory: str,
-    *,
-    other_projects: bool = True,
-) -> list[Section]:
+    project: Project, home: Home, settings_of: Callable[[Project], Settings], names: Iterable[str],
+    directory: str, *, other_projects: bool = True,
+) -> list[Section]:  # fmt: skip
     """Return the sections around entries, with marks from git.
 
     `directory` is the caller's. See `memkit.browse.expand.expand_known`.

@@ -40,14 +40,9 @@ CAPTURE_SECONDS = 10.0
 
 
 def ask_service(
-    project: Project,
-    home: Home,
-    settings: Settings,
-    operation: str,
-    arguments: dict[str, Any],
-    seconds: float = ANSWER_SECONDS,
-    announce: Callable[[str], None] = logger.warning,
-) -> Any:
+    project: Project, home: Home, settings: Settings, operation: str, arguments: dict[str, Any],
+    seconds: float = ANSWER_SECONDS, announce: Callable[[str], None] = logger.warning,
+) -> Any:  # fmt: skip
     """Return the service's reply about the project.
 
     Stop a service that hangs, and report that to `announce` in one line. Raise `ServiceUnavailable` if
@@ -76,16 +71,9 @@ class SearchClient:
     """Searches one project, or all. Reuse it: it keeps open what it had to open itself."""
 
     def __init__(
-        self,
-        project: Project,
-        home: Home,
-        settings: Settings,
-        announce: Callable[[str], None],
-        *,
-        find_topics: FindTopics,
-        all_projects: bool = False,
-        caller: Caller | None = None,
-    ) -> None:
+        self, project: Project, home: Home, settings: Settings, announce: Callable[[str], None], *,
+        find_topics: FindTopics, all_projects: bool = False, caller: Caller | None = None,
+    ) -> None:  # fmt: skip
         """`announce` gets one line for each thing that the user may have to wait for."""
         self._find_topics = find_topics
         self._caller = caller or Caller()
@@ -127,25 +115,20 @@ class SearchClient:
         asked = dataclasses.replace(asked, today=asked.today or date.today())
         if self._searcher is None:
             arguments = {
-                "request": msgspec.to_builtins(asked),
-                "search": msgspec.to_builtins(self._settings.search),
-                "all_projects": self._all_projects,
-                "caller": dataclasses.asdict(self._caller),
-            }
+                "request": msgspec.to_builtins(asked), "search": msgspec.to_builtins(self._settings.search),
+                "all_projects": self._all_projects, "caller": dataclasses.asdict(self._caller),
+            }  # fmt: skip
             try:
                 reply = ask_service(
-                    self._project, self._home, self._settings, "search", arguments,
-                    announce=self._announce,
-                )  # fmt: skip
+                    self._project, self._home, self._settings, "search", arguments, announce=self._announce
+                )
                 return typed(reply, Answer)
             except (ServiceUnavailable, msgspec.ValidationError) as reason:  # the latter: a newer memkit
                 logger.debug("searching without the service: %s", reason)
         from memkit.questions.answering import answer
 
         def ask(one: SearchRequest) -> Answer:
-            return answer(
-                one, self._opened, self._projects, self._home, self._find_topics, self._announce
-            )
+            return answer(one, self._opened, self._projects, self._home, self._find_topics, self._announce)
 
         return answer_for(self._caller, ask, asked, self._home, self._project.root)
 
@@ -173,13 +156,9 @@ class SearchClient:
             except OSError as error:
                 logger.warning("cannot start the service: %s", error)
         return open_searcher(
-            self._project,
-            self._home,
-            self._settings,
-            announce=self._announce,
-            all_projects=self._all_projects,
-            find_model=find_model,
-        )
+            self._project, self._home, self._settings, announce=self._announce,
+            all_projects=self._all_projects, find_model=find_model,
+        )  # fmt: skip
 
     def _capture_events(self) -> None:
         if self._settings.service.enabled:

@@ -48,14 +48,9 @@ class OverviewReader:
     """Reads the overviews of one question from the day files, the timeline, and the topics."""
 
     def __init__(
-        self,
-        request: SearchRequest,
-        period: Period | None,
-        projects: Callable[[], Sequence[Project]],
-        home: Home,
-        today: date,
-        announce: Callable[[str], None],
-    ) -> None:
+        self, request: SearchRequest, period: Period | None, projects: Callable[[], Sequence[Project]],
+        home: Home, today: date, announce: Callable[[str], None],
+    ) -> None:  # fmt: skip
         self._most = request.k
         self._period = period
         self._home = home
@@ -202,9 +197,7 @@ def _described(node: PeriodNode, timeline: Timeline, few: bool) -> PeriodNode | 
 
 def _limited(nodes: Sequence[PeriodNode]) -> tuple[PeriodNode, ...]:
     most = MOST_LINES // max(1, sum(bool(one.lines) for one in nodes))
-    return tuple(
-        replace(one, lines=one.lines[:most], omitted=len(one.lines[most:])) for one in nodes
-    )
+    return tuple(replace(one, lines=one.lines[:most], omitted=len(one.lines[most:])) for one in nodes)
 
 
 def _about(lines: Sequence[Line], words: str) -> list[Line]:

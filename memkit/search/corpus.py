@@ -175,9 +175,7 @@ class Corpus:
             return None
         # A function word in the language of one project may be a name in the language of another.
         pairs = zip(self.snapshots, found, strict=True)
-        return np.concatenate(
-            [np.zeros(len(one), bool) if held is None else held for one, held in pairs]
-        )
+        return np.concatenate([np.zeros(len(one), bool) if held is None else held for one, held in pairs])
 
     def cosines(self, vector: NDArray[np.float32]) -> tuple[Scores, Scores]:
         """Return each chunk's cosine with a query's `vector`: the mean of its windows, and the best."""

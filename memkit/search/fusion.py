@@ -75,12 +75,9 @@ class Layout:
     """The chunks' entries, sessions, and documents. All arrays are aligned to the chunks."""
 
     def __init__(
-        self,
-        lengths: NDArray[np.int32],
-        entries: NDArray[np.int32],
-        sessions: NDArray[np.int32],
+        self, lengths: NDArray[np.int32], entries: NDArray[np.int32], sessions: NDArray[np.int32],
         documents: NDArray[np.int32],
-    ) -> None:
+    ) -> None:  # fmt: skip
         """`lengths` are in characters. All are numbered from 0; a session of -1 is none."""
         # With weights, `bincount` adds up floats; its type hints do not know.
         characters = np.asarray(np.bincount(entries, lengths), np.float64)
@@ -200,9 +197,7 @@ def minmax(values: Scores, equal: float = 0.0) -> Scores:
     return stretched
 
 
-def window_means(
-    similarities: Scores, owners: NDArray[np.int32], size: int
-) -> tuple[Scores, Scores]:
+def window_means(similarities: Scores, owners: NDArray[np.int32], size: int) -> tuple[Scores, Scores]:
     """Return for each of `size` chunks the mean and the best cosine of its windows; NaN without a vector.
 
     The mean ranks: on the long messages of BEAM it finds the evidence among five results for 50 % of

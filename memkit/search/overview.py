@@ -178,12 +178,9 @@ class Overview(Struct, frozen=True, omit_defaults=True):
             both.sort()
         for begins, ends, name, branch, project, text in both:
             attributes = {
-                "id": name,
-                "begins": begins,
-                "ends": ends if ends != begins else "",
-                "branch": branch,
+                "id": name, "begins": begins, "ends": ends if ends != begins else "", "branch": branch,
                 "project": project if project != root else "",
-            }
+            }  # fmt: skip
             yield entry(attributes, text)
 
 
@@ -193,13 +190,9 @@ def _node_entries(node: PeriodNode, root: str) -> Iterator[str]:
     yield entry({"node": node.id, "project": project}, node.title or words)
     for kind, line in node.parts():
         attributes = {
-            "id": line.id,
-            "node": node.id,
-            "kind": kind,
-            "date": line.time,
-            "citations": ",".join(line.citations),
-            "project": project,
-        }
+            "id": line.id, "node": node.id, "kind": kind, "date": line.time,
+            "citations": ",".join(line.citations), "project": project,
+        }  # fmt: skip
         yield entry(attributes, line.text)
 
 

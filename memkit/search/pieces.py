@@ -72,9 +72,7 @@ def joined(pieces: Sequence[tuple[int, Chunk]]) -> Chunk:
         if following == number + 1 and after.start_line == before.end_line:  # pieces of one long line
             between = " "
         content += between + after.content
-    return replace(
-        best, content=content, start_line=shown[0][1].start_line, end_line=shown[-1][1].end_line
-    )
+    return replace(best, content=content, start_line=shown[0][1].start_line, end_line=shown[-1][1].end_line)
 
 
 def _unseen(chunk: Chunk, seen: set[tuple[int, str]]) -> Chunk | None:

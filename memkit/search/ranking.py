@@ -103,14 +103,10 @@ class Searcher:
     """
 
     def __init__(
-        self,
-        memory: Sequence[Snapshot] | Corpus,
-        settings: SearchSettings,
-        embedder: Embedder | None,
-        notes: Sequence[str] = (),
-        names: Mapping[str, str] | None = None,
+        self, memory: Sequence[Snapshot] | Corpus, settings: SearchSettings, embedder: Embedder | None,
+        notes: Sequence[str] = (), names: Mapping[str, str] | None = None,
         colleagues: SharedMemory | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Search by words alone if `embedder` is None; `notes` are what every answer lacks.
 
         `names` maps the root of a project to its name; the default is the name of the directory. `colleagues`
@@ -150,15 +146,10 @@ class Searcher:
             results = interleaved(results, theirs.results, best, request, self.settings.k)
             best = max(best, theirs.best)
         return Answer(
-            query=request.query,
-            mode=self.settings.mode,
-            degraded="; ".join(notes),
-            took_ms=round((time.perf_counter() - started) * 1000, 3),
-            results=results,
-            best=best,
-            chunks=size,
+            query=request.query, mode=self.settings.mode, degraded="; ".join(notes),
+            took_ms=round((time.perf_counter() - started) * 1000, 3), results=results, best=best, chunks=size,
             nearest=[] if results else nearest,
-        )
+        )  # fmt: skip
 
     def _least(self, request: SearchRequest) -> float:
         """Return the relevance that the best match needs: none for a search by vectors alone."""
@@ -271,8 +262,7 @@ class Searcher:
         if request.budget:
             places: dict[int, Place] = {}
             numbered = (
-                (places.setdefault(one.position, one).position, chunk)
-                for one, chunk in islice(ranked, size)
+                (places.setdefault(one.position, one).position, chunk) for one, chunk in islice(ranked, size)
             )
             shown = ((places[number], chunk) for number, chunk in fill(numbered, request.budget))
         else:
@@ -282,26 +272,18 @@ class Searcher:
             dense = None if found.arms.dense is None else found.arms.dense[position]
             root = corpus.root(position)
             yield Result(
-                id=corpus.shown_id(position),
-                chunk_id=corpus.id(position)[:SHOWN_ID_CHARACTERS],
-                root=root,
-                project=self._names.get(root) or Path(root).name,
-                score=_rounded(place.score),
-                relevance=round(float(found.relevance[position]), 4),
-                chunk=chunk,
+                id=corpus.shown_id(position), chunk_id=corpus.id(position)[:SHOWN_ID_CHARACTERS], root=root,
+                project=self._names.get(root) or Path(root).name, score=_rounded(place.score),
+                relevance=round(float(found.relevance[position]), 4), chunk=chunk,
                 lexical=_rounded(found.arms.lexical[position]),
                 dense=None if dense is None or np.isnan(dense) else _rounded(dense),
                 context=_rounded(found.context.scores[position]),
-                merged=[
-                    {"id": corpus.shown_id(n), "kind": corpus.name("kind", n)} for n in place.merged
-                ],
-                superseded=_mark(corpus, place.fact),
-                changed_by=_mark(corpus, place.changed_by),
+                merged=[{"id": corpus.shown_id(n), "kind": corpus.name("kind", n)} for n in place.merged],
+                superseded=_mark(corpus, place.fact), changed_by=_mark(corpus, place.changed_by),
                 explanation=_explain(found, position, place.score) if request.explain else {},
                 excerpt=self._excerpt(place, chunk, request.query) if request.excerpts else None,
-                team=shared_by(chunk.source) if chunk.kind == "team" else {},
-                author=corpus.author(position),
-            )
+                team=shared_by(chunk.source) if chunk.kind == "team" else {}, author=corpus.author(position),
+            )  # fmt: skip
 
     def _turns(self, ranked: Iterator[tuple[Place, Chunk]], size: int) -> Iterator[tuple[Place, Chunk]]:
         """Yield the first `size` turns and other entries of `ranked`, best first.
@@ -391,10 +373,7 @@ def _explain(found: _Found, position: int, score: float) -> dict[str, Any]:
     if found.arms.dense is not None and not np.isnan(found.arms.dense[position]):
         arms["dense"] = found.arms.dense
     ranked = {
-        name: {
-            "rank": 1 + int(np.count_nonzero(arm > arm[position])),
-            "score": _rounded(arm[position]),
-        }
+        name: {"rank": 1 + int(np.count_nonzero(arm > arm[position])), "score": _rounded(arm[position])}
         for name, arm in arms.items()
     }
     return {
@@ -412,14 +391,9 @@ def _rounded(value: float | np.float64) -> float:
 
 
 def open_searcher(
-    project: Project,
-    home: Home,
-    settings: Settings,
-    announce: Callable[[str], None] = logger.info,
-    *,
-    all_projects: bool = False,
-    find_model: FindModel | None = None,
-) -> Searcher:
+    project: Project, home: Home, settings: Settings, announce: Callable[[str], None] = logger.info, *,
+    all_projects: bool = False, find_model: FindModel | None = None,
+) -> Searcher:  # fmt: skip
     """Return a searcher over the project and the user's memory, or over all projects.
 
     `find_model` returns the embedder, or None with the reason, for modes that need one.
@@ -450,17 +424,10 @@ def open_searcher(
 
 
 def combine(
-    project: Project,
-    home: Home,
-    settings: Settings,
-    search: SearchSettings,
-    open_one: Callable[[Project], Snapshot | None],
-    find_model: FindModel,
-    notes: list[str],
-    *,
-    all_projects: bool = False,
-    make_corpus: Callable[[Sequence[Snapshot]], Corpus] = Corpus,
-) -> Searcher:
+    project: Project, home: Home, settings: Settings, search: SearchSettings,
+    open_one: Callable[[Project], Snapshot | None], find_model: FindModel, notes: list[str], *,
+    all_projects: bool = False, make_corpus: Callable[[Sequence[Snapshot]], Corpus] = Corpus,
+) -> Searcher:  # fmt: skip
     """Return a searcher over all that a search of `project` looks into. `search` decides how it ranks.
 
     `open_one` brings a project up to date and returns its snapshot, None if it has no memory. A problem
@@ -491,13 +458,9 @@ def combine(
 
 
 def _open_updated(
-    project: Project,
-    home: Home,
-    settings: Settings,
-    find_model: FindModel,
-    announce: Callable[[str], None],
+    project: Project, home: Home, settings: Settings, find_model: FindModel, announce: Callable[[str], None],
     notes: list[str],
-) -> Snapshot | None:
+) -> Snapshot | None:  # fmt: skip
     snapshot = open_snapshot(project, home, settings)
     files = read_files(project, home, settings, snapshot)
     if files.problems and snapshot is not None:
@@ -534,12 +497,9 @@ def _open_updated(
 
 
 def _is_current(
-    project: Project,
-    snapshot: Snapshot | None,
-    files: CurrentFiles,
-    settings: Settings,
+    project: Project, snapshot: Snapshot | None, files: CurrentFiles, settings: Settings,
     embedder: Embedder | None,
-) -> bool:
+) -> bool:  # fmt: skip
     if snapshot is None or not is_up_to_date(snapshot, files, settings):
         return False
     return snapshot.root == project.root and (snapshot.missing == 0 or embedder is None)

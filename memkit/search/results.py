@@ -198,26 +198,17 @@ class Result:
     def as_dict(self) -> SearchResult:
         """Return the result as `memkit search --json` prints it."""
         value: dict[str, Any] = {
-            "id": self.id,
-            "chunk_id": self.chunk_id,
-            "score": self.score,
-            "relevance": self.relevance,
-            "project": self.project,
-            "root": self.root,
-            **({"author": self.author} if self.author else {}),
-            **{name: getattr(self.chunk, name) for name in _CHUNK_FIELDS},
-            "node": self.node,
-            "turns": list(self.chunk.turns),
-            "citations": list(self.chunk.citations),
-            "merged": self.merged,
+            "id": self.id, "chunk_id": self.chunk_id, "score": self.score, "relevance": self.relevance,
+            "project": self.project, "root": self.root, **({"author": self.author} if self.author else {}),
+            **{name: getattr(self.chunk, name) for name in _CHUNK_FIELDS}, "node": self.node,
+            "turns": list(self.chunk.turns), "citations": list(self.chunk.citations), "merged": self.merged,
             **({"superseded": self.superseded} if self.superseded else {}),
-            **({"git": self.git} if self.git else {}),
-            **({"team": self.team} if self.team else {}),
+            **({"git": self.git} if self.git else {}), **({"team": self.team} if self.team else {}),
             **({"changed_by": self.changed_by} if self.changed_by else {}),
             "scores": {"lexical": self.lexical, "dense": self.dense, "context": self.context},
             **({"explanation": self.explanation} if self.explanation else {}),
             **({"excerpt": self.excerpt} if self.excerpt else {}),
-        }
+        }  # fmt: skip
         return cast("SearchResult", value)
 
 
@@ -261,19 +252,15 @@ class Answer:
             if with_query:
                 period |= {"text": self.period.text, "words": self.words}
         value: dict[str, Any] = {
-            **({"query": self.query} if with_query else {}),
-            **({"period": period} if period else {}),
+            **({"query": self.query} if with_query else {}), **({"period": period} if period else {}),
             **({"outside_period": True} if self.is_outside else {}),
             **({"overview": self.overview} if self.overview else {}),
-            **({"nearest": self.nearest} if self.nearest else {}),
-            "mode": self.mode,
+            **({"nearest": self.nearest} if self.nearest else {}), "mode": self.mode,
             "degraded": bool(self.degraded),
             **({"degraded_reason": self.degraded} if self.degraded else {}),
-            "took_ms": self.took_ms,
-            "best_relevance": self.best,
-            "chunks": self.chunks,
+            "took_ms": self.took_ms, "best_relevance": self.best, "chunks": self.chunks,
             "results": [result.as_dict() for result in self.results],
-        }
+        }  # fmt: skip
         return cast("SearchAnswer", value)
 
 

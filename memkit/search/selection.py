@@ -205,10 +205,7 @@ def _read_facts(root: str, source: str, lines: Mapping[str, int]) -> dict[str, N
     found = superseding_facts(text, PurePosixPath(source).name)
     return {
         name: NewerEntry(
-            lines[fact.shown],
-            fact.date,
-            fact.text,
-            not set(fact.supersedes).isdisjoint(fact.citations.grips),
+            lines[fact.shown], fact.date, fact.text, not set(fact.supersedes).isdisjoint(fact.citations.grips)
         )
         for name, fact in found.items()
         if fact.shown in lines

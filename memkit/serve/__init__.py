@@ -1,6 +1,6 @@
 """The HTTP API: `memkit serve`.
 
-The routes are in `memories`, `sessions`, `timeline`, `searches`, `topics`, and `jobs`; `app` combines them.
+The routes are in `memories`, `timeline`, `topics`, and `overview`; `app` combines them.
 Each is thin: it validates the request (`shapes`), calls `memkit.Memory` in a thread (`limits`), and returns
 JSON (`answers`). `guard` rejects foreign hosts and origins first. `keys` stores API keys and their roles, and
 `auth` checks them.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
 
 import memkit
-from memkit.serve import browser, memories, overview, searches, sessions, timeline, topics
+from memkit.serve import browser, memories, overview, timeline, topics
 from memkit.serve.answers import Answer, documented, handle_all, returns, schemas
 from memkit.serve.auth import Auth, with_kept_answers
 from memkit.serve.guard import Guard
@@ -36,13 +36,9 @@ to show as such.
 
 
 def make_app(
-    open_memory: Opener,
-    keys: Keys,
-    hosts: Iterable[str],
-    rate: int,
-    links: Sequence[Link] = (),
+    open_memory: Opener, keys: Keys, hosts: Iterable[str], rate: int, links: Sequence[Link] = (),
     live: Live | None = None,
-) -> ASGIApp:
+) -> ASGIApp:  # fmt: skip
     """Return the whole app.
 
     `hosts` are the names it answers under, `rate` is the most requests of a key in a minute, `links`
@@ -80,9 +76,8 @@ def make_app(
         return Answer({"status": status}, 200 if app.state.is_ready else 503)
 
     failures = documented(401, 403, 421, 422, 429, 503)
-    for module in (memories, sessions, timeline, searches, topics):
-        app.include_router(module.router, responses=failures)
-    for router in (topics.file_router, overview.job_router, overview.router):
+    first = memories.router, timeline.session_router, timeline.router, memories.search_router, topics.router
+    for router in (*first, topics.file_router, overview.job_router, overview.router):
         app.include_router(router, responses=failures)
     app.include_router(browser.router)
     components = app.openapi()["components"]["schemas"]

@@ -1,13 +1,14 @@
-"""Notes and entries: store, search, show, erase; and messages of other agents' sessions."""
+"""Notes and entries: store, search, show, erase; other agents' messages; and the state of the index."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 
 from memkit.browse.names import EntryView
+from memkit.errors import MemkitError
 from memkit.forget.locations import LocationsView
 from memkit.forget.selection import SelectionFinder
 from memkit.interface import InterfaceMemory as Memory
@@ -24,6 +25,7 @@ from memkit.serve.shapes import (
     EventBody,
     File,
     Filter,
+    HybridMode,
     Id,
     Limit,
     NoteBody,
@@ -37,6 +39,7 @@ from memkit.serve.shapes import (
 )
 
 router = APIRouter(tags=["memory"])
+search_router = APIRouter(prefix="/search", tags=["search"])
 
 
 class _Erased(LocationsView):
@@ -162,12 +165,10 @@ async def edit_note(id: ErasedId, body: NoteEdit, ask: Writing) -> Response:
 
 @router.delete("/memory/{id}", responses=returns(Erasure, 404, 409))
 async def forget_entry(
-    id: ErasedId,
-    ask: AdministeringOrPage,
-    request: Request,
+    id: ErasedId, ask: AdministeringOrPage, request: Request,
     dry_run: Annotated[bool, Query(description="Only list what would go")] = False,
     confirmation: Annotated[str, Query(max_length=100, description="The page's, from its dry run")] = "",
-) -> Response:
+) -> Response:  # fmt: skip
     """Erase an entry for good: from the files, the archive, and the index."""
     page = request.app.state.auth.link_of(secret_in(request.scope))
 
@@ -189,3 +190,81 @@ async def forget_entry(
         except LinkError as error:
             raise HTTPException(403, str(error)) from error
     return await ask(forget)
+
+
+class IndexOfWords(TypedDict):
+    """The state of the index of words. `in_step` means that it has every change of the files."""
+
+    files: int
+    chunks: int
+    in_step: bool
+    language: str
+
+
+class IndexOfVectors(TypedDict):
+    """The state of the vectors, in chunks."""
+
+    provider: str
+    model: str
+    embedded: int
+    missing: int
+
+
+class HybridStatus(TypedDict):
+    """The state of both indexes. `mode` is how a search ranks unless it says otherwise."""
+
+    mode: str
+    lexical: IndexOfWords
+    dense: IndexOfVectors
+
+
+@search_router.get("/lexical", responses=returns(SearchPage))
+async def search_lexical(ask: Reading, asked: Search) -> Response:
+    """Search by words (BM25)."""
+    return await ask(lambda memory: asked.find(memory, Filters(), mode="lexical"))
+
+
+@search_router.get("/dense", responses=returns(SearchPage))
+async def search_dense(ask: Reading, asked: Search) -> Response:
+    """Search by meaning (vectors). If the model is missing, `degraded_reason` is set."""
+
+    def find(memory: Memory) -> SearchPage:
+        if memory.settings.embedding.provider == "none":
+            raise MemkitError("embedding.provider is none, so there are no vectors to search")
+        return asked.find(memory, Filters(), mode="dense")
+
+    return await ask(find)
+
+
+@search_router.get("/hybrid", responses=returns(SearchPage))
+async def search_hybrid(ask: Reading, asked: Search, mode: HybridMode = "context") -> Response:
+    """Search by words and vectors together."""
+    return await ask(lambda memory: asked.find(memory, Filters(), mode=mode))
+
+
+@search_router.get("/lexical/status", responses=returns(IndexOfWords))
+async def lexical_status(ask: Reading) -> Response:
+    """Return what the index of words holds, and whether it is up to date."""
+    return await ask(lambda memory: _words(memory, memory.index_status()))
+
+
+@search_router.get("/hybrid/status", responses=returns(HybridStatus))
+async def hybrid_status(ask: Reading) -> Response:
+    """Return what the indexes of words and vectors hold, and whether they are up to date."""
+
+    def read(memory: Memory) -> HybridStatus:
+        found, embedding = memory.index_status(), memory.settings.embedding
+        vectors: IndexOfVectors = {
+            "provider": embedding.provider, "model": found["model"],
+            "embedded": found["chunks"] - found["missing"], "missing": found["missing"],
+        }  # fmt: skip
+        return {"mode": memory.settings.search.mode, "lexical": _words(memory, found), "dense": vectors}
+
+    return await ask(read)
+
+
+def _words(memory: Memory, found: dict[str, Any]) -> IndexOfWords:
+    return {
+        "files": found["files"], "chunks": found["chunks"], "in_step": found["in_step"],
+        "language": memory.settings.search.language,
+    }  # fmt: skip

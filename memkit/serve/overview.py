@@ -12,9 +12,8 @@ from memkit.hook.tally import full_tally
 from memkit.interface import InterfaceMemory as Memory
 from memkit.llm import NotConfiguredError
 from memkit.serve.answers import returns
-from memkit.serve.auth import Administering, AdministeringOrPage, Listening, Reading
+from memkit.serve.auth import Administering, AdministeringOrPage, Listening, Reading, by_name
 from memkit.serve.guard import secret_in
-from memkit.serve.projects import by_name
 from memkit.serve.shapes import MOST_SEGMENTS, FindingCode, JobName, SegmentIds
 from memkit.service.jobs import JobView
 from memkit.stats import MemoryOverview
@@ -116,12 +115,9 @@ async def plan_summaries(ask: AdministeringOrPage) -> Response:
         except (NotFoundError, NotConfiguredError):
             return {"segments": [], "tokens": 0, "usd": None, "model": "", "left": 0}
         return {
-            "segments": [one.segment.id for one in waiting],
-            "tokens": found.tokens,
-            "usd": found.usd,
-            "model": found.model,
-            "left": found.left,
-        }
+            "segments": [one.segment.id for one in waiting], "tokens": found.tokens, "usd": found.usd,
+            "model": found.model, "left": found.left,
+        }  # fmt: skip
 
     return await ask(plan)
 

@@ -1,18 +1,27 @@
-"""The timeline: its nodes, what they hold, and the original messages; and citations."""
+"""The timeline: its nodes, what they hold, and the original messages; citations; sessions and their turns."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
 
 from memkit.browse.citation import CitationView
+from memkit.browse.history import SessionPage
+from memkit.browse.session_view import SessionView
+from memkit.browse.transcript import ExchangeView
+from memkit.errors import MemkitError
 from memkit.interface import InterfaceMemory as Memory
 from memkit.serve.answers import documented, returns
 from memkit.serve.auth import Reading, ReadingTimeline
 from memkit.serve.shapes import (
     After,
+    AllProjects,
+    Cursor,
+    Day,
     Depth,
+    File,
+    Filter,
     Id,
     Node,
     NodeFilter,
@@ -20,12 +29,14 @@ from memkit.serve.shapes import (
     Since,
     Text,
     Until,
+    day_named,
     moment_named,
 )
 from memkit.timeline.events import ChildrenMatches, Events, NodeMatches
 from memkit.timeline.view import Calendar, TimelineChildren, TimelineView
 
 router = APIRouter(tags=["timeline"], responses=documented(404, 409))
+session_router = APIRouter(tags=["sessions"])
 
 
 @router.get("/timeline", responses=returns(TimelineView))
@@ -82,13 +93,9 @@ async def get_calendar(
 
 @router.get("/events", responses=returns(Events))
 async def events_in_range(
-    ask: Reading,
-    since: Since = "",
-    until: Until = "",
-    node: NodeFilter = "",
-    limit: Rows = 50,
+    ask: Reading, since: Since = "", until: Until = "", node: NodeFilter = "", limit: Rows = 50,
     after: After = "",
-) -> Response:
+) -> Response:  # fmt: skip
     """Return the original messages in a range of time, or of a node, page by page."""
 
     def read(memory: Memory) -> Events:
@@ -106,3 +113,63 @@ async def expand_citation(
 ) -> Response:
     """Return the proof of a summary's bullet, and the messages around it."""
     return await ask(lambda memory: memory.cite(id, context).as_dict())
+
+
+TEXT_CHARACTERS = 20_000
+
+
+@session_router.get("/sessions", responses=returns(SessionPage))
+async def list_sessions(
+    ask: ReadingTimeline, day: Day = "", since: Day = "", until: Day = "", branch: Filter = "",
+    file: File = "", limit: Rows = 50, after: Cursor = "", all_projects: AllProjects = False,
+) -> Response:  # fmt: skip
+    """Return the sessions, the last active first; with `day` or `until`, what they did in that period."""
+    if day and (since or until):
+        raise MemkitError("`day` is a period of its own; leave out `since` and `until`")
+
+    def read(memory: Memory) -> SessionPage:
+        first, last = day_named(day or since), day_named(day or until)
+        return memory.session_list(
+            since=str(first or ""), until=str(last or ""), branch=branch, file=file, limit=limit, after=after,
+            all_projects=all_projects,
+        )  # fmt: skip
+
+    return await ask(read)
+
+
+@session_router.get("/sessions/{id}", responses=returns(SessionView, 404, 409))
+async def get_session(
+    id: Id,
+    ask: Reading,
+    limit: Rows = 50,
+    offset: Annotated[
+        int | None,
+        Query(ge=0, le=1_000_000, description="The first turn, from 0; by default the page with the turn"),
+    ] = None,
+) -> Response:
+    """Return a session by its ID or by a turn's: its summaries, and its turns with their marks."""
+    return await ask(lambda memory: memory.session(id, limit=limit, offset=offset))
+
+
+@session_router.get("/turns/{id}/transcript", responses=returns(ExchangeView, 404, 409))
+async def get_transcript(
+    id: Id,
+    ask: Reading,
+    context: Annotated[int, Query(ge=0, le=20, description="Messages before and after the turn")] = 0,
+) -> Response:
+    """Return the original messages of a turn, redacted. A text above 20,000 characters is cut."""
+
+    def read(memory: Memory) -> ExchangeView:
+        found = memory.session(id, limit=1)
+        exchange = memory.transcript(found.id, found.turn, context).as_dict()
+        return {**exchange, "messages": _cut(exchange["messages"])}
+
+    return await ask(read)
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= TEXT_CHARACTERS else f"{value[:TEXT_CHARACTERS]} …"
+    if isinstance(value, dict):
+        return {name: _cut(one) for name, one in value.items()}
+    return [_cut(one) for one in value] if isinstance(value, list) else value

@@ -89,12 +89,9 @@ async def topics_status(ask: Reading) -> Response:
             return {"computed": None, "entries": 0, "in_no_topic": 0, "topics": 0, "relations": 0}
         stored = found.stored
         return {
-            "computed": moment(stored.made),
-            "entries": stored.entries,
-            "in_no_topic": stored.noise,
-            "topics": len(found.topics),
-            "relations": sum(len(one.related) for one in stored.topics),
-        }
+            "computed": moment(stored.made), "entries": stored.entries, "in_no_topic": stored.noise,
+            "topics": len(found.topics), "relations": sum(len(one.related) for one in stored.topics),
+        }  # fmt: skip
 
     return await ask(read)
 
@@ -145,9 +142,7 @@ async def file_history(
     file: Annotated[
         str,
         Query(
-            min_length=1,
-            max_length=1000,
-            description="A path from the project's root",
+            min_length=1, max_length=1000, description="A path from the project's root",
             examples=["src/app.py"],
         ),
     ],
@@ -157,11 +152,8 @@ async def file_history(
         found = memory.why(file)
         shown = most_telling(found.events, MOST_EVENTS)
         return {
-            "file": file,
-            "names": list(found.names),
-            "git": found.has_git,
-            "events": shown,
+            "file": file, "names": list(found.names), "git": found.has_git, "events": shown,
             "all": len(found.events),
-        }
+        }  # fmt: skip
 
     return await ask(read)

@@ -158,12 +158,9 @@ class Operations:
             home, self.settings_of, self.writer.index, self._note_error, self._models.find
         )
         self._projects = OpenProjects(
-            home,
-            self._models,
-            self.settings_of,
-            functools.partial(self.writer.index, soon=True),
+            home, self._models, self.settings_of, functools.partial(self.writer.index, soon=True),
             self.watcher,
-        )
+        )  # fmt: skip
 
     def settings_of(self, project: Project) -> Settings:
         """Return the settings of a project, as they are in its files now."""
@@ -215,13 +212,9 @@ class Operations:
         """Return the sections around the chunks in `ids`, as `memkit expand --json` prints them."""
         project, _ = self._project(arguments)
         sections = expand_entries(
-            project,
-            self._home,
-            self.settings_of,
-            map(str, arguments["ids"]),
-            str(arguments.get("directory", "")),
-            other_projects=bool(arguments.get("other_projects", True)),
-        )
+            project, self._home, self.settings_of, map(str, arguments["ids"]),
+            str(arguments.get("directory", "")), other_projects=bool(arguments.get("other_projects", True)),
+        )  # fmt: skip
         return {"sections": sections}
 
     def index(self, arguments: Arguments) -> Future[SyncReport]:
@@ -321,18 +314,13 @@ class Operations:
         """Return what the service is and does."""
         process = psutil.Process()
         return {
-            "pid": os.getpid(),
-            "version": memkit.__version__,
-            "started": self._started,
+            "pid": os.getpid(), "version": memkit.__version__, "started": self._started,
             "uptime_seconds": round(time.time() - self._started, 1),
-            "memory_mb": round(process.memory_info().rss / 1e6, 1),
-            "threads": process.num_threads(),
+            "memory_mb": round(process.memory_info().rss / 1e6, 1), "threads": process.num_threads(),
             "sessions": [{"session": one.session, "root": one.root} for one in self.live],
-            "queue": self.writer.length,
-            "waiting": len(spool.waiting(self._home)),
-            "projects": self._projects.sizes(),
-            "errors": self.errors,
-        }
+            "queue": self.writer.length, "waiting": len(spool.waiting(self._home)),
+            "projects": self._projects.sizes(), "errors": self.errors,
+        }  # fmt: skip
 
     def job(self, arguments: Arguments) -> Future[JobState]:
         """Run the job `name` now. Return its state."""

@@ -146,11 +146,9 @@ class Writer:
     """Captures spooled events, and updates the index of projects. Any thread may call it."""
 
     def __init__(
-        self,
-        home: Home,
-        settings_of: Callable[[Project], Settings],
+        self, home: Home, settings_of: Callable[[Project], Settings],
         find_embedder: Callable[[EmbeddingSettings], tuple[Embedder | None, str]],
-    ) -> None:
+    ) -> None:  # fmt: skip
         """`find_embedder` returns the embedder for the settings, or None and the reason."""
         self._home = home
         self._settings_of = settings_of

@@ -119,9 +119,7 @@ class MemoryOverview(TypedDict):
     health: list[Finding]
 
 
-def overview(
-    timeline: Timeline, home: Home, settings: Settings, index: Mapping[str, Any]
-) -> MemoryOverview:
+def overview(timeline: Timeline, home: Home, settings: Settings, index: Mapping[str, Any]) -> MemoryOverview:
     """Return the overview of the project of `timeline`.
 
     `index` is what `memkit.Memory.index_status` returns. Costs, waiting events, and most of the health are
@@ -134,17 +132,11 @@ def overview(
     counted = full_tally(home, timeline.project)
     hourly = [one for one in CHECKS if one.hourly]
     return {
-        "version": memkit.__version__,
-        "project": timeline.project.root,
-        "off": timeline.project.is_off,
-        "first": counted.first or None,
-        "last": counted.day or None,
+        "version": memkit.__version__, "project": timeline.project.root, "off": timeline.project.is_off,
+        "first": counted.first or None, "last": counted.day or None,
         "counts": {
-            "days": counted.days,
-            "sessions": counted.sessions,
-            "turns": counted.turns,
-            "notes": counted.notes,
-            "entries": index["chunks"],
+            "days": counted.days, "sessions": counted.sessions, "turns": counted.turns,
+            "notes": counted.notes, "entries": index["chunks"],
         },
         "bytes": {
             "memory": directory_bytes(timeline.project.memory),
@@ -152,14 +144,12 @@ def overview(
             "index": directory_bytes(home.index),
         },
         "index": {"in_step": index["in_step"], "missing": index["missing"], "model": index["model"]},
-        "last_turn": _last_turn(timeline),
-        "captured": moment(last_events(home).get(timeline.project.root)),
-        "sends": list(_sends(settings)),
-        "waiting": len(spool.waiting(home)),
+        "last_turn": _last_turn(timeline), "captured": moment(last_events(home).get(timeline.project.root)),
+        "sends": list(_sends(settings)), "waiting": len(spool.waiting(home)),
         "failed": len(spool.failed(home)),
         "cost": _cost(Ledger(home).calls(), settings.summarize.daily_tokens),
         "health": list(examine(open_subject(home, timeline.project), hourly)),
-    }
+    }  # fmt: skip
 
 
 def _sends(settings: Settings) -> Iterator[str]:
@@ -297,13 +287,9 @@ class Stats:
 
 
 def gather(
-    home: Home,
-    project: Project,
-    since: date | None = None,
-    *,
-    all_projects: bool = False,
+    home: Home, project: Project, since: date | None = None, *, all_projects: bool = False,
     announce: Callable[[str], None] = logger.info,
-) -> Stats:
+) -> Stats:  # fmt: skip
     """Return the statistics of `project`, or of all indexed projects.
 
     `announce` gets a line about a long wait: the first time, all days are read.
@@ -313,11 +299,9 @@ def gather(
         projects = list(dict.fromkeys([project, *known_projects(home)]))
     sizes = {
         "memory": sum(directory_bytes(one.memory) for one in projects),
-        "archive": directory_bytes(home.archive),
-        "index": directory_bytes(home.index),
-        "models": directory_bytes(home.models),
-        "environment": directory_bytes(home.environments),
-    }
+        "archive": directory_bytes(home.archive), "index": directory_bytes(home.index),
+        "models": directory_bytes(home.models), "environment": directory_bytes(home.environments),
+    }  # fmt: skip
     tally = Tally()
     problems: list[str] = []
 
@@ -330,14 +314,10 @@ def gather(
             tally.add(each.root, name[:10], numbers)
     calls = Ledger(home).calls(first)
     return Stats(
-        tuple(projects),
-        since,
-        tally,
+        tuple(projects), since, tally,
         total(calls if all_projects else (one for one in by_project(calls) if one.project == project.root)),
-        usage(home, midnight(since) if since else 0.0),
-        sizes,
-        tuple(problems),
-    )
+        usage(home, midnight(since) if since else 0.0), sizes, tuple(problems),
+    )  # fmt: skip
 
 
 def directory_bytes(directory: str) -> int:

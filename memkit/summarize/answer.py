@@ -14,14 +14,7 @@ from memkit.bullets import sentences
 from memkit.hook.phrases import EMOJI, PRAISE
 from memkit.journal.markup import one_line, short_id
 from memkit.llm import UnusableReplyError
-from memkit.summarize.bullets import (
-    LABELS,
-    MAX_TURNS,
-    Bullet,
-    Evidence,
-    clean_sentence,
-    provable_by,
-)
+from memkit.summarize.bullets import LABELS, MAX_TURNS, Bullet, Evidence, clean_sentence, provable_by
 from memkit.summarize.checks import is_order, is_proved
 from memkit.summarize.wording import KnownVectors, is_covered
 
@@ -85,12 +78,9 @@ class _Draft(NamedTuple):
 
 
 def read_answer(
-    value: Mapping[str, Any],
-    numbers: Mapping[int, tuple[int, str]],
-    evidence: Mapping[str, Evidence],
-    redact: Callable[[str], str],
-    embedder: Embedder | None = None,
-) -> dict[int, SegmentSummary]:
+    value: Mapping[str, Any], numbers: Mapping[int, tuple[int, str]], evidence: Mapping[str, Evidence],
+    redact: Callable[[str], str], embedder: Embedder | None = None,
+) -> dict[int, SegmentSummary]:  # fmt: skip
     """Return the summaries in a model's answer by the index of their segment.
 
     `numbers` is what `turn_numbers` returns, `evidence` what `read_evidence` returns. `embedder` compares
@@ -138,11 +128,9 @@ def read_answer(
 
 
 def _read_bullets(
-    drafts: list[_Draft],
-    evidence: Mapping[str, Evidence],
-    redact: Callable[[str], str],
+    drafts: list[_Draft], evidence: Mapping[str, Evidence], redact: Callable[[str], str],
     vectors: KnownVectors | None,
-) -> list[Bullet]:
+) -> list[Bullet]:  # fmt: skip
     found: dict[str, Bullet] = {}
     for draft in dict.fromkeys(drafts[:MAX_DRAFTS]):
         if len(found) == MAX_BULLETS:

@@ -23,15 +23,7 @@ from memkit.journal.facts import MEMORY_FILE, NO_DAY, Fact, FactChange, FactFile
 from memkit.journal.files import directory_of_replaced, keep_replaced, read_file
 from memkit.journal.journal import Journal
 from memkit.llm import NotConfiguredError, Provider
-from memkit.llm.calls import (
-    ANSWER_SHARE,
-    CALL_TOKENS,
-    BudgetReachedError,
-    BusyError,
-    Calls,
-    Plan,
-    calls_lock,
-)
+from memkit.llm.calls import ANSWER_SHARE, CALL_TOKENS, BudgetReachedError, BusyError, Calls, Plan, calls_lock
 from memkit.llm.ledger import OK, Ledger
 from memkit.paths import Home
 from memkit.privacy.redact import redact
@@ -91,12 +83,9 @@ def note_compaction(
     """
     day = FactFile(before, name).compacted or NO_DAY
     last = LastCompaction(
-        name=name,
-        copy=copy.name if copy else "",
-        removed=change.removed,
-        added=frozenset(fact.id for fact in change.added),
-        compacted=day if change.compacted else "",
-    )
+        name=name, copy=copy.name if copy else "", removed=change.removed,
+        added=frozenset(fact.id for fact in change.added), compacted=day if change.compacted else "",
+    )  # fmt: skip
     path = _path(home, project)
     try:
         make_private_directory(str(path.parent))
@@ -151,13 +140,10 @@ def batched(pieces: Iterable[_Piece]) -> list[list[_Piece]]:
 
 
 def run_compactions(
-    home: Home,
-    settings_of: Callable[[Project], Settings],
-    find_provider: Callable[[SummarizeSettings], Provider],
-    *,
-    should_stop: Callable[[], bool] = lambda: False,
-    clock: Callable[[], float] = time.time,
-) -> SummaryReport:
+    home: Home, settings_of: Callable[[Project], Settings],
+    find_provider: Callable[[SummarizeSettings], Provider], *,
+    should_stop: Callable[[], bool] = lambda: False, clock: Callable[[], float] = time.time,
+) -> SummaryReport:  # fmt: skip
     """Condense the memory of each project that is due according to `summarize.compact_days`.
 
     A first run covers only that many days; for older memory, the user runs `memkit compact`. The caller

@@ -17,15 +17,7 @@ from memkit.index.chunker import chunk_file, decode
 from memkit.index.memory_files import MemoryFile
 from memkit.index.tokens import Tokenizer
 from memkit.journal.day_summaries import turns_of
-from memkit.journal.facts import (
-    LABELS,
-    MEMORY_FILE,
-    SUPERSEDED,
-    Citations,
-    Fact,
-    WrittenFact,
-    fitting,
-)
+from memkit.journal.facts import LABELS, MEMORY_FILE, SUPERSEDED, Citations, Fact, WrittenFact, fitting
 from memkit.journal.journal import Journal
 from memkit.journal.markup import cut_middle
 from memkit.llm import Task, UnusableReplyError
@@ -149,11 +141,9 @@ TOOL = "record_facts"
 INSTRUCTIONS = "compact_instructions.md"
 
 SCHEMA = list_schema(
-    "facts",
-    LABELS,
-    sources="numbers of the entries and facts that prove it",
+    "facts", LABELS, sources="numbers of the entries and facts that prove it",
     replaces="numbers of the facts and entries that it replaces",
-)
+)  # fmt: skip
 
 MAX_FACTS = 30
 """The most facts of one answer. Those after them are left out."""
@@ -238,11 +228,7 @@ def evidence_of(text: str, date: str, is_verified: bool) -> str:
 
 
 def find_entries(
-    project: Project,
-    home: Home,
-    settings: Settings,
-    selection: EntrySelection,
-    redact: Callable[[str], str],
+    project: Project, home: Home, settings: Settings, selection: EntrySelection, redact: Callable[[str], str]
 ) -> list[Source]:
     """Return the selected memory from the current files: text without a date, then oldest first.
 
@@ -302,13 +288,9 @@ def _summarized_turns(journal: Journal) -> set[str]:
 
 
 def make_facts_task(
-    known: Sequence[Statement],
-    entries: Sequence[Source],
-    settings: SummarizeSettings,
-    redact: Callable[[str], str],
-    own: str = INSTRUCTIONS,
-    schema: dict[str, Any] = SCHEMA,
-) -> Task:
+    known: Sequence[Statement], entries: Sequence[Source], settings: SummarizeSettings,
+    redact: Callable[[str], str], own: str = INSTRUCTIONS, schema: dict[str, Any] = SCHEMA,
+) -> Task:  # fmt: skip
     """Return the call that condenses `entries`, which are redacted, and updates the `known` facts.
 
     `own` is the file of instructions. Raise `ConfigError` for an unreadable prompt file.

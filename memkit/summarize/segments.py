@@ -112,13 +112,9 @@ class Segment:
 
 
 def read_segments(
-    journal: Journal,
-    archive: Archive,
-    session: str,
-    day: str,
-    settings: SummarizeSettings,
+    journal: Journal, archive: Archive, session: str, day: str, settings: SummarizeSettings,
     under_way: str = "",
-) -> list[Segment]:
+) -> list[Segment]:  # fmt: skip
     """Return the segments of a session's day that have no summary yet, including the open one.
 
     `under_way` is the id of a prompt that was written before its turn ended, or "". Raise `JournalError`.
@@ -165,14 +161,9 @@ def _compacted_turns(archived: Iterable[ArchivedTurn], turns: Collection[str]) -
 
 
 def _read_turn(
-    content: DayFile,
-    section: Section,
-    day: str,
-    archived: dict[str, ArchivedTurn],
-    compacted: Collection[str],
-    under_way: str,
-    settings: SummarizeSettings,
-) -> SegmentTurn:
+    content: DayFile, section: Section, day: str, archived: dict[str, ArchivedTurn],
+    compacted: Collection[str], under_way: str, settings: SummarizeSettings,
+) -> SegmentTurn:  # fmt: skip
     turn = section.pairs["turn"]
     time = section.minute or "00:00"
     began = datetime.fromisoformat(f"{day[:10]} {time}")
@@ -214,12 +205,9 @@ def _duration(turn: ArchivedTurn, silence_minutes: float) -> timedelta:
 
 
 def cut(
-    session: str,
-    day: str,
-    turns: Sequence[SegmentTurn],
-    earlier: Sequence[SegmentTurn],
+    session: str, day: str, turns: Sequence[SegmentTurn], earlier: Sequence[SegmentTurn],
     settings: SummarizeSettings,
-) -> list[Segment]:
+) -> list[Segment]:  # fmt: skip
     """Return the segments of consecutive turns.
 
     A segment ends before a pause of `silence_minutes`, before it would exceed `segment_tokens`, and

@@ -103,13 +103,10 @@ class SummaryReport:
 
 
 def run_summaries(
-    home: Home,
-    settings_of: Callable[[Project], Settings],
-    find_provider: Callable[[SummarizeSettings], Provider],
-    *,
-    find_embedder: FindEmbedder | None = None,
+    home: Home, settings_of: Callable[[Project], Settings],
+    find_provider: Callable[[SummarizeSettings], Provider], *, find_embedder: FindEmbedder | None = None,
     should_stop: Callable[[], bool] = lambda: False,
-) -> SummaryReport:
+) -> SummaryReport:  # fmt: skip
     """Make the model calls whose time has come in all projects, or none if another process makes some.
 
     The caller updates the index of the report's projects. `find_embedder` is for a caller that has embedders
@@ -127,12 +124,9 @@ class Summarizer:
     """Summarizes the projects of one memory home. The caller of `run` and `summarize` holds `calls_lock`."""
 
     def __init__(
-        self,
-        home: Home,
-        settings_of: Callable[[Project], Settings],
-        calls: Calls,
+        self, home: Home, settings_of: Callable[[Project], Settings], calls: Calls,
         find_embedder: FindEmbedder | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.home = home
         self.settings_of = settings_of
         self.calls = calls
@@ -193,12 +187,9 @@ class Summarizer:
             self.queue.update(queued)
 
     def summarize(
-        self,
-        candidates: Sequence[Candidate],
-        report: SummaryReport,
-        should_stop: Callable[[], bool] = lambda: False,
-        roots: Collection[str] = (),
-    ) -> None:
+        self, candidates: Sequence[Candidate], report: SummaryReport,
+        should_stop: Callable[[], bool] = lambda: False, roots: Collection[str] = (),
+    ) -> None:  # fmt: skip
         """Summarize segments, as many per call as fit. Each call takes unchecked bullets along.
 
         They are of the projects of the segments and of `roots`, which have the same settings for summaries.
@@ -528,13 +519,9 @@ class Summarizer:
             is_last = tries > len(RETRY_SECONDS) and (not is_outage or now - since >= OUTAGE_SECONDS)
             pause = max(asked, RETRY_SECONDS[min(tries, len(RETRY_SECONDS)) - 1])
             one.queued.tries[one.segment.id] = Attempt(
-                count=tries,
-                since=since,
-                again=now + min(pause, LONGEST_PAUSE),
-                reason=str(error),
-                given_up=is_last,
-                is_suspect=one.attempt.is_suspect or not is_outage,
-            )
+                count=tries, since=since, again=now + min(pause, LONGEST_PAUSE), reason=str(error),
+                given_up=is_last, is_suspect=one.attempt.is_suspect or not is_outage,
+            )  # fmt: skip
         for queued in sessions_of(group):
             self.queue.update(queued)
 

@@ -15,15 +15,7 @@ from memkit.agents.omitted import asks_memory
 from memkit.agents.tools import role_of
 from memkit.conversation.turn import ToolCall
 from memkit.journal.day_file import DayFile, heading_title
-from memkit.journal.tool_lines import (
-    MAX_TOOLS,
-    MORE,
-    Call,
-    count_calls,
-    read_call,
-    split_count,
-    tool_line,
-)
+from memkit.journal.tool_lines import MAX_TOOLS, MORE, Call, count_calls, read_call, split_count, tool_line
 from memkit.journal.turn_parts import read_parts
 from memkit.text import plural, shorten
 

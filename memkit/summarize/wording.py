@@ -200,16 +200,13 @@ def measure(text: str, cited: Sequence[Passage], vectors: KnownVectors | None) -
     lean = _lean(claim, cited, known, near)
     spoken = {word for one in known for word in one.all}
     return Measures(
-        missing=1 - _share(terms, everything),
-        far=far,
-        other_number=_other_number(claim, known, near),
+        missing=1 - _share(terms, everything), far=far, other_number=_other_number(claim, known, near),
         total=float(any(word in _TOTALS and word not in spoken for word in claim.all)),
         denied=_denied(claim, known),
         only_asked=float(not (person or assistant or both) and cited[ranked[0]].by == PERSON),
         of_assistant=-lean if person and not assistant else 0.0,
-        of_person=lean if assistant and not person else 0.0,
-        both=float(both),
-    )
+        of_person=lean if assistant and not person else 0.0, both=float(both),
+    )  # fmt: skip
 
 
 class _Words:

@@ -104,12 +104,9 @@ class MonthCache:
     """Reads the months of a project, and keeps them up to date."""
 
     def __init__(
-        self,
-        project: Project,
-        home: Home,
-        announce: Callable[[str], None],
+        self, project: Project, home: Home, announce: Callable[[str], None],
         announce_wait: Callable[[str], None] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """`announce` gets a line about each day that cannot be read, `announce_wait` about a long wait."""
         self._journal = Journal(project.for_counting())
         self._directory = os.path.join(directory_of_timelines(home), digest16(project.root))
@@ -162,9 +159,7 @@ class MonthCache:
             logger.warning("the timeline of %s is made again: %s", month, error)
             return None
 
-    def _update(
-        self, month: str, stamps: Mapping[str, Stamp], kept: _MonthFile | None
-    ) -> _MonthFile:
+    def _update(self, month: str, stamps: Mapping[str, Stamp], kept: _MonthFile | None) -> _MonthFile:
         days: dict[str, Day] = {}
         known: dict[str, Day] = {}
         if kept is not None:

@@ -98,12 +98,7 @@ class Events(TypedDict):
 
 
 def find_words(
-    timeline: Timeline,
-    node: Node,
-    words: str,
-    limit: int,
-    after: str,
-    announce: Callable[[str], None],
+    timeline: Timeline, node: Node, words: str, limit: int, after: str, announce: Callable[[str], None]
 ) -> NodeMatches:
     """Return the turns, notes, and bullets of a node that have all `words`, in the order of time.
 
@@ -143,9 +138,7 @@ def find_in_children(
         if len(children) == limit:
             has_more = True
             break
-        children.append(
-            {"node": found["node"], "matches": found["matches"], "next": found["next"]}
-        )
+        children.append({"node": found["node"], "matches": found["matches"], "next": found["next"]})
     return {"node": node.as_dict(), "search": words, "children": children, "more": has_more}
 
 
@@ -238,17 +231,9 @@ def _own_turns(timeline: Timeline, node: Node) -> set[str] | None:
 
 
 def events(
-    timeline: Timeline,
-    node: Node,
-    home: Home,
-    limit: int,
-    after: str,
-    redact: Callable[[str], str],
-    *,
-    other_projects: bool = True,
-    since: datetime | None = None,
-    until: datetime | None = None,
-) -> Events:
+    timeline: Timeline, node: Node, home: Home, limit: int, after: str, redact: Callable[[str], str], *,
+    other_projects: bool = True, since: datetime | None = None, until: datetime | None = None,
+) -> Events:  # fmt: skip
     """Return the original messages of a node from the archive, in the order of its turns.
 
     A message is cut to `EVENT_CHARACTERS`. `after` is the `next` of an earlier answer: a turn, and the number
@@ -302,13 +287,9 @@ def events(
             break
     _check_cursor(is_wanted, after)
     return {
-        "node": node.as_dict(),
-        "events": found,
-        "missing": missing[:_MOST_MISSING],
-        "more_missing": len(missing[_MOST_MISSING:]),
-        "problems": list(problems),
-        "next": upcoming or None,
-    }
+        "node": node.as_dict(), "events": found, "missing": missing[:_MOST_MISSING],
+        "more_missing": len(missing[_MOST_MISSING:]), "problems": list(problems), "next": upcoming or None,
+    }  # fmt: skip
 
 
 def _turns_of(timeline: Timeline, node: Node, first: date, last: date) -> dict[str, str]:
@@ -342,10 +323,6 @@ def _event(message: Message, turn: str, session: str, number: int) -> ArchivedEv
         left = len(text) - EVENT_CHARACTERS
         text = f"{text[:EVENT_CHARACTERS]} … ({left:,} characters more)"
     return {
-        "turn": turn,
-        "session": session or None,
-        "time": message.time.isoformat() if message.time else None,
-        "role": message.role,
-        "text": text,
-        "number": number,
-    }
+        "turn": turn, "session": session or None, "time": message.time.isoformat() if message.time else None,
+        "role": message.role, "text": text, "number": number,
+    }  # fmt: skip

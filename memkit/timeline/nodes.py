@@ -18,9 +18,7 @@ ALL, YEAR, MONTH, WEEK, DAY, SEGMENT, TURN, NOTE = (
 )  # fmt: skip
 """The kinds of nodes, from the whole memory down. A note stands next to the segments of its day."""
 
-_NAME = re.compile(
-    r"(?P<year>[0-9]{4})(?:-W(?P<week>[0-9]{2})|-(?P<month>[0-9]{2})(?:-(?P<day>[0-9]{2}))?)?"
-)
+_NAME = re.compile(r"(?P<year>[0-9]{4})(?:-W(?P<week>[0-9]{2})|-(?P<month>[0-9]{2})(?:-(?P<day>[0-9]{2}))?)?")
 _TO_THURSDAY = 3
 
 

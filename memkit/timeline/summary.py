@@ -255,9 +255,7 @@ def _groups(content: DayFile) -> list[tuple[Section | None, list[Section]]]:
     return found[:MOST_SEGMENTS]
 
 
-def _segment(
-    day: str, content: DayFile, heading: Section | None, turns: list[Section]
-) -> Segment:
+def _segment(day: str, content: DayFile, heading: Section | None, turns: list[Section]) -> Segment:
     names = tuple(turn.pairs["turn"] for turn in turns)
     if heading is not None and "session" in heading.pairs:
         one = stretch(day, content, heading, turns)

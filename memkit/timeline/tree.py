@@ -105,30 +105,18 @@ class Node:
     def as_dict(self) -> TimelineNode:
         """Return names and counts."""
         return {
-            "kind": self.kind,
-            "id": self.id,
-            "parent": self.parent or None,
-            "first": self.first,
-            "last": self.last,
-            "title": self.title,
-            "outcome": self.outcome,
-            "bullets": list(self.bullets),
-            "words": list(self.words),
-            "session": self.session or None,
-            "days": self.summary.days,
-            "sessions": len(self.summary.sessions),
-            "turns": self.summary.turns,
-            "notes": self.summary.notes,
+            "kind": self.kind, "id": self.id, "parent": self.parent or None, "first": self.first,
+            "last": self.last, "title": self.title, "outcome": self.outcome, "bullets": list(self.bullets),
+            "words": list(self.words), "session": self.session or None, "days": self.summary.days,
+            "sessions": len(self.summary.sessions), "turns": self.summary.turns, "notes": self.summary.notes,
             "failed": self.summary.failed,
-        }
+        }  # fmt: skip
 
 
 def open_timeline(
-    project: Project,
-    home: Home,
-    announce: Callable[[str], None] = logger.warning,
+    project: Project, home: Home, announce: Callable[[str], None] = logger.warning,
     announce_wait: Callable[[str], None] | None = None,
-) -> Timeline:
+) -> Timeline:  # fmt: skip
     """Read the timeline of a project.
 
     `announce` gets a line about each day that cannot be read, and `announce_wait` (`announce` by default)
@@ -234,9 +222,7 @@ class Timeline:
                 for level, below in self.walk(child, depth - 1):
                     yield level + 1, below
 
-    def page(
-        self, node: Node, depth: int, limit: int, after: str = ""
-    ) -> tuple[list[tuple[int, Node]], str]:
+    def page(self, node: Node, depth: int, limit: int, after: str = "") -> tuple[list[tuple[int, Node]], str]:
         """Return at most `limit` nodes of `walk`, and the cursor to go on after, or "".
 
         Raise `NotFoundError` if `after` is none of them.
@@ -404,25 +390,17 @@ class Timeline:
         first, last = (dates[0], dates[-1]) if dates else ("", "")
         rollup = read_rollup(self.journal, span)
         return Node(
-            kind=span.kind,
-            id=span.name,
-            parent=nodes.parent_of(span),
-            first=first,
-            last=last,
-            summary=summary,
-            words=self._telling(summary),
-            title=rollup.title if rollup else "",
+            kind=span.kind, id=span.name, parent=nodes.parent_of(span), first=first, last=last,
+            summary=summary, words=self._telling(summary), title=rollup.title if rollup else "",
             bullets=tuple(one.text for one in rollup.lines) if rollup else (),
-        )
+        )  # fmt: skip
 
     def _summary(self, span: Span) -> tuple[Summary, list[str]]:
         if span.kind == nodes.ALL:
             return self._everything, self.names
         known = self.days_in(span)
         if span.kind in (nodes.YEAR, nodes.MONTH):
-            months = [
-                month for name, month in self._months.items() if span.name in (name, name[:4])
-            ]
+            months = [month for name, month in self._months.items() if span.name in (name, name[:4])]
             return joined([month.total for month in months]), known
         return joined(list(self._by_date(known).values())), known
 
@@ -482,16 +460,12 @@ class Timeline:
                     continue
                 time = f"{name[:10]} {section.minute}".strip()
                 yield Node(
-                    kind=nodes.TURN,
-                    id=turn,
-                    parent=segment.id,
-                    first=time,
-                    last=time,
+                    kind=nodes.TURN, id=turn, parent=segment.id, first=time, last=time,
                     summary=Summary(turns=1),
                     title=one_line(unescape(heading_title(section)), TITLE_CHARACTERS),
                     outcome=one_line(unescape(turn_outcome(content.text(section)))),
                     session=own.session,
-                )
+                )  # fmt: skip
 
     def _near(self, span: Span) -> str:
         known = [name[:10] for name in self.names]
@@ -508,16 +482,10 @@ def _segment_node(one: Segment, day: str, summary: Summary | None = None) -> Nod
         days=1, turns=len(one.turns), notes=int(is_note), sessions=[one.session] * bool(one.session)
     )
     return Node(
-        kind=nodes.NOTE if is_note else nodes.SEGMENT,
-        id=one.id,
-        parent=day,
-        first=f"{day} {one.begins}".strip(),
-        last=f"{day} {one.ends}".strip(),
-        summary=known,
-        title=one.title,
-        outcome=one.outcome,
-        session=one.session,
-    )
+        kind=nodes.NOTE if is_note else nodes.SEGMENT, id=one.id, parent=day,
+        first=f"{day} {one.begins}".strip(), last=f"{day} {one.ends}".strip(), summary=known, title=one.title,
+        outcome=one.outcome, session=one.session,
+    )  # fmt: skip
 
 
 def _is_in(node: Node, day: str) -> bool:

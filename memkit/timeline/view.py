@@ -120,14 +120,9 @@ class Calendar(TypedDict):
 
 
 def view(
-    timeline: Timeline,
-    name: str = "",
-    depth: int = 0,
-    limit: int = MOST_NODES,
-    after: str = "",
-    *,
+    timeline: Timeline, name: str = "", depth: int = 0, limit: int = MOST_NODES, after: str = "", *,
     as_rows: bool = False,
-) -> TimelineView:
+) -> TimelineView:  # fmt: skip
     """Return the node `name` with its overview, and at most `limit` nodes below it.
 
     A `depth` of 0 is that which fits: years with their months, else the children. `after` is the `next` of an
@@ -137,12 +132,9 @@ def view(
     node = timeline.node(name)
     levels = min(depth, MOST_DEPTH) or (2 if node.kind == nodes.ALL else 1)
     found: TimelineView = {
-        "node": node.as_dict(),
-        "path": timeline.path(node),
-        "overview": _overview(timeline, node),
-        "children": [],
-        "next": None,
-    }
+        "node": node.as_dict(), "path": timeline.path(node), "overview": _overview(timeline, node),
+        "children": [], "next": None,
+    }  # fmt: skip
     room = MOST_TOKENS - _tokens(found)
     children, upcoming = timeline.page(node, levels, limit, after)
     rows = found["children"]
@@ -166,10 +158,7 @@ def calendar(timeline: Timeline, year: int) -> Calendar:
         "years": sorted({int(name[:4]) for name in timeline.names}),
         "days": [
             {
-                "day": day,
-                "turns": held.turns,
-                "sessions": len(held.sessions),
-                "notes": held.notes,
+                "day": day, "turns": held.turns, "sessions": len(held.sessions), "notes": held.notes,
                 "failed": held.failed,
             }
             for day, held in timeline.calendar(year).items()
@@ -209,21 +198,13 @@ def _entry(one: Entry) -> TimedLine:
 def _row(level: int, node: Node) -> TimelineRow:
     held = node.summary
     known: TimelineRow = {
-        "level": level,
-        "kind": node.kind,
-        "id": node.id,
-        "first": node.first,
-        "last": node.last if node.last != node.first else "",
-        "title": node.title,
-        "outcome": node.outcome,
+        "level": level, "kind": node.kind, "id": node.id, "first": node.first,
+        "last": node.last if node.last != node.first else "", "title": node.title, "outcome": node.outcome,
         "words": list(node.words[:_ROW_WORDS]) if node.kind != nodes.DAY else [],
         "titles": [one.text for one in held.titles[:_DAY_TITLES]] if node.kind == nodes.DAY else [],
         "days": held.days if node.kind in (nodes.YEAR, nodes.MONTH, nodes.WEEK) else 0,
-        "sessions": len(held.sessions),
-        "turns": held.turns,
-        "notes": held.notes,
-        "failed": held.failed,
-    }
+        "sessions": len(held.sessions), "turns": held.turns, "notes": held.notes, "failed": held.failed,
+    }  # fmt: skip
     return cast("TimelineRow", {name: value for name, value in known.items() if value})
 
 

@@ -23,14 +23,7 @@ from memkit.projects.project import Project
 from memkit.settings.load import Settings
 from memkit.topics import clusters as clustering
 from memkit.topics.clusters import Points, read_points
-from memkit.topics.files import (
-    Relation,
-    StoredTopic,
-    StoredTopics,
-    derived_path,
-    read_derived,
-    write_derived,
-)
+from memkit.topics.files import Relation, StoredTopic, StoredTopics, derived_path, read_derived, write_derived
 from memkit.topics.labels import TopicWords, commits_of, labels_of, words_of_topics
 from memkit.topics.topic_store import Kept, KeptTopics, changing_kept, match, read_kept
 
@@ -51,42 +44,26 @@ def refresh(project: Project, home: Home, settings: Settings) -> StoredTopics | 
     if snapshot is None:
         return None
     points = read_points(snapshot)
-    vectors = (
-        clustering.directions(snapshot, points) if len(points) else np.zeros((0, 1), np.float32)
-    )
+    vectors = clustering.directions(snapshot, points) if len(points) else np.zeros((0, 1), np.float32)
     drawn = clustering.with_neighbors(vectors, points.sessions)
     groups = members_of(clustering.group(drawn, points), drawn)
     words = _words(project, home, settings, snapshot, points, groups)
     labels = labels_of(words)
     with changing_kept(home, project) as kept:
-        ids = carry_over(
-            kept, [[points.keys[n] for n in own.tolist()] for own in groups], date.today()
-        )
+        ids = carry_over(kept, [[points.keys[n] for n in own.tolist()] for own in groups], date.today())
         centers = np.array([_center(drawn[own]) for own in groups], np.float32)
         related, centrality = _relations(ids, [points.days[own] for own in groups], centers)
         topics = tuple(
             StoredTopic(
-                ids[number],
-                labels[number],
-                words[number].words,
-                len(own),
-                _days(points, own),
-                centrality[number],
-                related[number],
-                tuple(
-                    snapshot.id(one) for one in points.first_chunks[own[:SHOWN_ENTRIES]].tolist()
-                ),
+                ids[number], labels[number], words[number].words, len(own), _days(points, own),
+                centrality[number], related[number],
+                tuple(snapshot.id(one) for one in points.first_chunks[own[:SHOWN_ENTRIES]].tolist()),
             )
             for number, own in enumerate(groups)
-        )
+        )  # fmt: skip
         grouped = sum(map(len, groups))
         stored = StoredTopics(
-            project.root,
-            snapshot.fingerprint,
-            time.time(),
-            len(points),
-            len(points) - grouped,
-            topics,
+            project.root, snapshot.fingerprint, time.time(), len(points), len(points) - grouped, topics
         )
     write_derived(derived_path(project, home, settings), stored)
     return stored
@@ -140,9 +117,7 @@ def members_of(labels: NDArray[np.int64], vectors: clustering.Vectors) -> list[N
     bounds = np.flatnonzero(np.diff(labels[order])) + 1
     found = [own for own in np.split(order, bounds) if len(own)]
     found.sort(key=lambda own: (-len(own), int(own[0])))
-    return [
-        own[np.argsort(-(vectors[own] @ _center(vectors[own])), kind="stable")] for own in found
-    ]
+    return [own[np.argsort(-(vectors[own] @ _center(vectors[own])), kind="stable")] for own in found]
 
 
 def carry_over(kept: KeptTopics, groups: list[list[str]], today: date) -> list[str]:
@@ -203,9 +178,7 @@ def _relations(
             found.append(
                 tuple(
                     Relation(
-                        ids[other],
-                        round(float(own[other]), 3),
-                        round(float(together[row, other]), 3),
+                        ids[other], round(float(own[other]), 3), round(float(together[row, other]), 3),
                         round(float(alike[row, other]), 3),
                     )
                     for other in best.tolist()

@@ -62,12 +62,9 @@ class Relation:
     def as_dict(self, label: str) -> TopicRelation:
         """Return the relation as `memkit topics related --json` prints it, with the topic's label."""
         return {
-            "id": self.id,
-            "label": label,
-            "strength": self.strength,
-            "together": self.together,
+            "id": self.id, "label": label, "strength": self.strength, "together": self.together,
             "alike": self.alike,
-        }
+        }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

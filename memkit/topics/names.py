@@ -101,11 +101,7 @@ class TopicNames:
     anything else, because words name these topics meanwhile.
     """
 
-    def __init__(
-        self,
-        home: Home,
-        find_provider: Callable[[SummarizeSettings], Provider],
-    ) -> None:
+    def __init__(self, home: Home, find_provider: Callable[[SummarizeSettings], Provider]) -> None:
         self.named = 0
         self.failures: list[str] = []
         self._home = home

@@ -85,20 +85,11 @@ class Topic:
         """Return the topic as `memkit topics --json` prints it."""
         one = self.stored
         return {
-            "id": one.id,
-            "label": self.label,
-            "named": self.is_named,
-            "project": self.root,
-            "words": list(one.words),
-            "entries": one.size,
-            "first": self.first,
-            "last": self.last,
-            "importance": round(self.importance, 3),
-            "size": round(self.size_score, 3),
-            "recency": round(self.recency, 3),
-            "centrality": one.centrality,
-            "weeks": self.weeks,
-        }
+            "id": one.id, "label": self.label, "named": self.is_named, "project": self.root,
+            "words": list(one.words), "entries": one.size, "first": self.first, "last": self.last,
+            "importance": round(self.importance, 3), "size": round(self.size_score, 3),
+            "recency": round(self.recency, 3), "centrality": one.centrality, "weeks": self.weeks,
+        }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +192,7 @@ def _ranked(stored: StoredTopics, kept: Mapping[str, Kept], today: date) -> list
         age = (today - date.fromisoformat(max(one.days))).days if one.days else math.inf
         size = math.log1p(one.size) / math.log1p(largest)
         recency = 0.5 ** (max(0, age) / HALF_LIFE_DAYS)
-        importance = (
-            SIZE_WEIGHT * size + RECENCY_WEIGHT * recency + CENTRALITY_WEIGHT * one.centrality
-        )
+        importance = SIZE_WEIGHT * size + RECENCY_WEIGHT * recency + CENTRALITY_WEIGHT * one.centrality
         label = own.label or made
         found.append(Topic(stored.root, one, label, made, bool(own.label), size, recency, importance))
     return sorted(found, key=lambda one: (-one.importance, -one.stored.size, one.id))

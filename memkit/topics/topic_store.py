@@ -73,9 +73,7 @@ class Matched:
 
 
 def match(
-    clusters: Sequence[Collection[str]],
-    earlier: Mapping[str, Collection[str]],
-    labeled: Collection[str] = (),
+    clusters: Sequence[Collection[str]], earlier: Mapping[str, Collection[str]], labeled: Collection[str] = ()
 ) -> Matched:
     """Match `clusters` of members, which are disjoint, with the `earlier` topics.
 
@@ -88,9 +86,7 @@ def match(
     for name, members in known.items():
         for member in members:
             owners.setdefault(member, []).append(name)
-    shared = [
-        Counter(name for one in cluster for name in owners.get(one, ())) for cluster in clusters
-    ]
+    shared = [Counter(name for one in cluster for name in owners.get(one, ())) for cluster in clusters]
     firsts = [min(cluster, default="") for cluster in clusters]
     pairs = []
     for number, counts in enumerate(shared):
@@ -113,11 +109,9 @@ def match(
 
 
 def _changes(
-    clusters: Sequence[Collection[str]],
-    known: Mapping[str, frozenset[str]],
-    shared: Sequence[Mapping[str, int]],
-    ids: Mapping[int, str],
-) -> Iterable[Change]:
+    clusters: Sequence[Collection[str]], known: Mapping[str, frozenset[str]],
+    shared: Sequence[Mapping[str, int]], ids: Mapping[int, str],
+) -> Iterable[Change]:  # fmt: skip
     """Yield a change for each earlier topic that did not simply live on, sorted by id."""
     living = set(ids.values())
     parts: dict[str, list[tuple[int, int]]] = {}
@@ -234,9 +228,7 @@ def read_kept(home: Home, project: Project) -> KeptTopics:
     """
     path = _kept_path(home, project.root)
     if not path.exists():
-        earlier = (
-            _kept_path(home, root) for root in Registry.read(home).earlier_roots(project.root)
-        )
+        earlier = (_kept_path(home, root) for root in Registry.read(home).earlier_roots(project.root))
         path = next(filter(Path.exists, earlier), path)
     try:
         found = read_state(path, VERSION, _kept)
@@ -279,9 +271,7 @@ def move_kept(home: Home, root: str, project: Project) -> None:
             )  # fmt: skip
 
 
-def drop_members(
-    home: Home, roots: Collection[str], gone_from: Callable[[str], Collection[str]]
-) -> None:
+def drop_members(home: Home, roots: Collection[str], gone_from: Callable[[str], Collection[str]]) -> None:
     """Remove from all topics the ids that `gone_from(root)` names; for `roots` also members that no index
     holds any more.
 
@@ -347,9 +337,7 @@ def write_kept(path: Path, kept: KeptTopics) -> None:
     """Replace the file of what is kept. Raise `OSError`."""
     value: dict[str, Any] = {"root": kept.root, "topics": {}}
     for name, one in sorted(kept.topics.items()):
-        value["topics"][name] = {
-            "label": one.label, "gone": one.is_gone, "members": _joined(one.members),
-        }  # fmt: skip
+        value["topics"][name] = {"label": one.label, "gone": one.is_gone, "members": _joined(one.members)}
         if (named := one.model_label) is not None:
             value["topics"][name]["model"] = {
                 "label": named.text, "members": _joined(named.members), "sources": _joined(named.sources),

@@ -17,7 +17,7 @@ import pytest
 from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.sessions import Sessions
-from memkit.doctor import open_subject, processes
+from memkit.doctor import installation, open_subject
 from memkit.doctor.capture import check_waiting_events, last_events
 from memkit.files import write_durably
 from memkit.home_files import remove_obstacles
@@ -261,7 +261,7 @@ def test_a_hung_service(bare: Patient, service: RunningService, monkeypatch: pyt
     assert service.process is not None
     os.kill(service.process.pid, signal.SIGSTOP)
     with monkeypatch.context() as patch:
-        patch.setattr(processes, "START_SECONDS", 1.0)
+        patch.setattr(installation, "START_SECONDS", 1.0)
         finding = bare.finding("service-hung")
     assert finding.level == "error"
     assert f"process {service.process.pid}," in finding.what

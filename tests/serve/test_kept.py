@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memkit.interface import InterfaceMemory as FrontDoor
-from memkit.serve import kept
+from memkit.serve import limits
 from memkit.serve.keys import Keys
 from tests.memory import Memory, day
 from tests.serve.conftest import Client
@@ -48,7 +48,7 @@ def test_an_equal_request_looks_into_no_file(connect: Client, looks: list[str], 
 def test_it_is_as_new_as_the_files(
     connect: Client, memory: Memory, looks: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept, "LIST_SECONDS", 1e9)
+    monkeypatch.setattr(limits, "LIST_SECONDS", 1e9)
     client = connect("write")
 
     def turns() -> int:
@@ -63,7 +63,7 @@ def test_it_is_as_new_as_the_files(
     client.post("/memory/store", json={"text": "A wombat digs."})
     assert client.get("/timeline/today").json()["node"]["notes"] == 1
     assert turns() == before
-    monkeypatch.setattr(kept, "LIST_SECONDS", 0.0)  # the time has passed
+    monkeypatch.setattr(limits, "LIST_SECONDS", 0.0)  # the time has passed
     with Path(memory.project.memory, "2026-11-19.md").open("a") as file:
         file.write("\n## 16:00 In place <!-- note:ab12cd34 -->\n\nIt was written in place.\n")
     assert client.get("/timeline/2026-11-19").json()["node"]["notes"] == 1
@@ -94,7 +94,7 @@ def test_everyone_is_checked_as_ever(connect: Client, keys: Keys, looks: list[st
 def test_it_is_bounded_and_failures_are_not_kept(
     connect: Client, looks: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept, "MOST_BYTES", 10)
+    monkeypatch.setattr(limits, "MOST_KEPT_BYTES", 10)
     client = connect("read")
     assert [client.get(path).status_code for path in (*PATHS[:2], *PATHS[:2])] == [200] * 4
     assert len(looks) == 4

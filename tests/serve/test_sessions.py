@@ -15,7 +15,7 @@ from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.conversation.turn import Message, ToolUse
 from memkit.serve.answers import published
-from memkit.serve.sessions import TEXT_CHARACTERS
+from memkit.serve.timeline import TEXT_CHARACTERS
 from tests.browse.test_git_marks import commit, git
 from tests.memory import Memory, day
 from tests.serve.conftest import front_door, local

@@ -17,7 +17,7 @@ import pytest
 
 from memkit import Memory as FrontDoor
 from memkit.doctor import open_subject
-from memkit.doctor.processes import check_listening
+from memkit.doctor.installation import check_listening
 from memkit.errors import MemkitError, NotFoundError
 from memkit.ipc import launch, spool, stop
 from memkit.ipc.client import RequestRefused, ServiceUnavailable, request

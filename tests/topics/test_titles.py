@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memkit.topics.titles import TITLE_CHARACTERS, branch_title, flaws, shortened
+from memkit.topics.labels import TITLE_CHARACTERS, branch_title, flaws, shortened
 
 
 @pytest.mark.parametrize(
