@@ -45,7 +45,7 @@ class Archive:
     def keep(
         self, turns: Iterable[tuple[Turn, str]], transcript: Path, redact: Callable[[str], str],
         hide: Hide | None = None,
-    ) -> int:  # fmt: skip
+    ) -> int:
         """Archive turns read from `transcript`, each with the root of its project. All text is redacted.
 
         `hide` is as for `SessionFile`. Return how many turns were new or changed. Durable on return. A

@@ -72,9 +72,16 @@ def make_archived_turn(
     return ArchivedTurn(
         id=turn.id,
         messages=tuple(messages_of(turn, transcript, apply, hide)) if turn.is_memory else (),
-        prompt_id=turn.prompt_id, uuid=turn.uuid, time=turn.time, finished=turn.finished, project=root,
-        cwd=apply(turn.cwd), branch=apply(turn.branch), commit=turn.commit, compacted=turn.is_compacted,
-    )  # fmt: skip
+        prompt_id=turn.prompt_id,
+        uuid=turn.uuid,
+        time=turn.time,
+        finished=turn.finished,
+        project=root,
+        cwd=apply(turn.cwd),
+        branch=apply(turn.branch),
+        commit=turn.commit,
+        compacted=turn.is_compacted,
+    )
 
 
 def redact_again(turn: ArchivedTurn, redact: Callable[[str], str]) -> ArchivedTurn:

@@ -67,13 +67,13 @@ class Citation:
             "turns": list(self.turns), "verified": self.is_verified, "excerpt": self.excerpt,
             "source": self.source, "place": self.place,
             "events": [message.as_dict() for message in self.events],
-        }  # fmt: skip
+        }
 
 
 def find_citation(
     project: Project, home: Home, prefix: str, context: int, redact: Callable[[str], str], *,
     other_projects: bool = True,
-) -> Citation:  # fmt: skip
+) -> Citation:
     """Return the bullet whose citation id begins with `prefix`, with `context` events around its proof.
 
     All quoted text passes through `redact`. Without `other_projects`, read only sessions that memkit's own
@@ -110,7 +110,7 @@ def find_citation(
         is_verified=bullet.is_verified, excerpt=excerpt, source=source,
         events=tuple(messages[first : place + context + 1]) if place >= 0 else (),
         place=place - first if place >= 0 else -1,
-    )  # fmt: skip
+    )
 
 
 def _find_bullet(journal: Journal, prefix: str) -> tuple[str, DayFile, int, WrittenBullet]:

@@ -76,7 +76,7 @@ class Section(_Section, total=False):
 def expand_known(
     project: Project, home: Home, settings_of: Callable[[Project], Settings], prefix: str, *,
     other_projects: bool = True,
-) -> Section:  # fmt: skip
+) -> Section:
     """Return the section around an entry or other text of any memory that a search of `project` looks into.
 
     Without `other_projects` that is the project itself and the user's memory. See `expand`.

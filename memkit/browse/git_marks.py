@@ -105,10 +105,14 @@ class GitMarks:
     def as_dict(self) -> dict[str, Any]:
         """Return the marks as `--json` prints them: only those there are."""
         value = {
-            "changed": self.changed, "deleted": list(self.deleted), "renamed": self.renamed,
-            "uncommitted": list(self.uncommitted), "commits_elsewhere": list(self.commits),
-            "gone_branch": self.gone_branch, "line": self.line,
-        }  # fmt: skip
+            "changed": self.changed,
+            "deleted": list(self.deleted),
+            "renamed": self.renamed,
+            "uncommitted": list(self.uncommitted),
+            "commits_elsewhere": list(self.commits),
+            "gone_branch": self.gone_branch,
+            "line": self.line,
+        }
         return {name: one for name, one in value.items() if one}
 
     @property

@@ -117,8 +117,9 @@ class _History:
             outcome=unescape(main_outcome([line for _, line, _ in lines])),
             turns=tuple(dict.fromkeys(turn for _, line, _ in lines for turn in line.turns)),
             branch=next((line.branch for _, line, _ in reversed(lines) if line.branch), ""),
-            path=str(self._journal.path(day)), line=first.line,
-        )  # fmt: skip
+            path=str(self._journal.path(day)),
+            line=first.line,
+        )
 
     def _is_wanted(self, content: DayFile, line: DaySession) -> bool:
         turns = [one for turn in line.turns if (one := content.find_turn(turn)) is not None]

@@ -65,7 +65,7 @@ class Entry:
             "kind": self.kind, "id": self.id, "path": self.path, "line": self.line,
             "session": self.session or None, "turns": list(self.turns),
             "content": anchors.strip(self.markdown),
-        }  # fmt: skip
+        }
         if self.kind == "note":
             view["tags"], view["metadata"] = read_note(self.markdown)
         return view

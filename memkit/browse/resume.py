@@ -120,10 +120,14 @@ def resumable(
 def as_dict(session: FoundSession, way: Resumable | None, problem: str) -> dict[str, Any]:
     """Return a session as `memkit resume --json` prints it."""
     return {
-        "session": way.id if way else session.id, "project": session.root, "date": session.date,
-        "title": session.title, "directory": way.directory if way else None,
-        "command": way.command if way else None, **({"problem": problem} if problem else {}),
-    }  # fmt: skip
+        "session": way.id if way else session.id,
+        "project": session.root,
+        "date": session.date,
+        "title": session.title,
+        "directory": way.directory if way else None,
+        "command": way.command if way else None,
+        **({"problem": problem} if problem else {}),
+    }
 
 
 def _directory(transcript: Path) -> str:

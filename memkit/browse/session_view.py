@@ -100,7 +100,7 @@ class _Turn(NamedTuple):
 def view_session(
     timeline: Timeline, name: str, limit: int, offset: int | None, redact: Callable[[str], str],
     directory: str,
-) -> SessionView:  # fmt: skip
+) -> SessionView:
     """Return a session by its id, or the one with a turn, or their first characters.
 
     It has at most `limit` of its turns, from number `offset` on; by default, from the page of the turn on.
@@ -151,7 +151,7 @@ def view_session(
             _turn_view(one, citing.get(one.id, []), superseding.get(one.id), mark, redact)
             for one, mark in zip(page, marks, strict=True)
         ],
-    )  # fmt: skip
+    )
 
 
 def _superseding(timeline: Timeline) -> Mapping[str, Reference]:
@@ -170,13 +170,13 @@ def _bullets(content: DayFile, heading: Section, superseding: Mapping[str, Refer
             "id": bullet.id, "text": shown_bullet(bullet), "turns": list(bullet.turns),
             "verified": bullet.is_verified, "extract": bullet.is_extract,
             "superseded": superseding.get(bullet.id),
-        }  # fmt: skip
+        }
 
 
 def _turn_view(
     turn: _Turn, bullets: list[str], superseded: Reference | None, mark: GitMarks,
     redact: Callable[[str], str],
-) -> TurnView:  # fmt: skip
+) -> TurnView:
     parts = read_parts(turn.text)
     files: dict[str, bool] = {}
     for call in parts.file_calls:

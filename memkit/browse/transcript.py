@@ -132,7 +132,7 @@ class Exchange:
             "archived": archived, "turn": self.turn or None, "branch": self.branch, "commit": self.commit,
             "damaged_bytes": self.original.damaged_bytes, "missing": self.missing,
             "messages": [message.as_dict() for message in self.messages],
-        }  # fmt: skip
+        }
 
 
 def find_transcript(home: Home, session: str) -> Path | None:
@@ -177,9 +177,14 @@ def original_at(home: Home, path: Path) -> Original:
 
 
 def locate(
-    home: Home, project: Project, session: str | None, turn: str | None,
-    chunks: Callable[[], Sequence[Chunk]], *, other_projects: bool = True,
-) -> Original:  # fmt: skip
+    home: Home,
+    project: Project,
+    session: str | None,
+    turn: str | None,
+    chunks: Callable[[], Sequence[Chunk]],
+    *,
+    other_projects: bool = True,
+) -> Original:
     """Return a session by id, its first characters, or the path of a transcript.
 
     Without a name, return the session that holds `turn`, or the latest session of the project. `chunks`
@@ -260,7 +265,7 @@ def _belongs_to(home: Home, project: Project, session: str, chunks: Callable[[],
 def read_exchange(
     home: Home, original: Original, turn: str | None, context: int, redact: Callable[[str], str],
     chunks: Callable[[], Sequence[Chunk]],
-) -> Exchange:  # fmt: skip
+) -> Exchange:
     """Return all of a session, or one turn with `context` messages before and after it."""
     found = branch = commit = ""
     if turn:

@@ -109,7 +109,7 @@ class Capture:
     def __init__(
         self, home: Home, settings: Settings,
         will_write: Callable[[str, str, str], None] = lambda root, session, day: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`will_write` gets the project's root, the session, and the day before a turn is written there."""
         self.home = home
         self.settings = settings
@@ -210,9 +210,13 @@ class Capture:
         return count
 
     def import_file(
-        self, path: Path, project: Project, is_wanted: Callable[[Turn], bool] = lambda turn: True,
-        progress: Callable[[int], None] = lambda end: None, now: float | None = None,
-    ) -> CaptureOutcome:  # fmt: skip
+        self,
+        path: Path,
+        project: Project,
+        is_wanted: Callable[[Turn], bool] = lambda turn: True,
+        progress: Callable[[int], None] = lambda end: None,
+        now: float | None = None,
+    ) -> CaptureOutcome:
         """Remember the wanted turns of a transcript, from its start; report each byte reached to `progress`.
 
         At a time `now`, follow a session of another agent instead: read on, up to a last turn that goes on.
@@ -272,9 +276,15 @@ class Capture:
         return outcome
 
     def _write(
-        self, session: Session, project: Project, turns: list[Turn],
-        is_wanted: Callable[[Turn], bool] = lambda turn: True, *, is_live: bool, moves: bool = True,
-    ) -> CaptureOutcome:  # fmt: skip
+        self,
+        session: Session,
+        project: Project,
+        turns: list[Turn],
+        is_wanted: Callable[[Turn], bool] = lambda turn: True,
+        *,
+        is_live: bool,
+        moves: bool = True,
+    ) -> CaptureOutcome:
         """The caller saves the session at the end."""
         outcome = CaptureOutcome()
         digests: list[Digest] = []

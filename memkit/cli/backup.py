@@ -215,5 +215,5 @@ def _print(context: Context, report: RestoreReport) -> None:
         "written": report.written, "same": report.same, "replaced": report.replaced, "left": report.skipped,
         "kept_in": report.kept_in or None, "left_settings": report.skipped_settings,
         "projects": report.projects,
-    }  # fmt: skip
+    }
     context.report(value, *lines)

@@ -41,7 +41,7 @@ def forget_command(
     context: Context, ids: tuple[str, ...], session: str | None, since: str | None, until: str | None,
     query: str | None, k: int | None, everything: bool, user: bool, everywhere: bool, dry_run: bool,
     yes: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Erase something from journal, archive, and index for good, and never import it again.
 
     Each ID names a result of `memkit search`, a turn, a bullet, a note, or a fact. Erasing a turn also
@@ -94,9 +94,13 @@ def forget_command(
 
 
 def _select(
-    memory: InterfaceMemory, ids: tuple[str, ...], session: str | None, days: tuple[str | None, str | None],
-    query: str | None, k: int | None,
-) -> ForgetSelection:  # fmt: skip
+    memory: InterfaceMemory,
+    ids: tuple[str, ...],
+    session: str | None,
+    days: tuple[str | None, str | None],
+    query: str | None,
+    k: int | None,
+) -> ForgetSelection:
     from memkit.forget import selection
 
     project, home, now = memory.project, memory.home, time.time()
@@ -136,10 +140,14 @@ def _show(found: Locations, root: str) -> None:
         echo("The memory holds none of that, and an import would leave it out.")
         return
     counts = {
-        "turn": len(found.turns), "bullet": found.bullets, "note": len(found.notes) + len(found.passages),
-        "fact": len(facts), "archived turn": sum(map(len, found.archived.values())),
-        "Markdown file": len(found.files), "old version": len(found.old_versions),
-    }  # fmt: skip
+        "turn": len(found.turns),
+        "bullet": found.bullets,
+        "note": len(found.notes) + len(found.passages),
+        "fact": len(facts),
+        "archived turn": sum(map(len, found.archived.values())),
+        "Markdown file": len(found.files),
+        "old version": len(found.old_versions),
+    }
     shown = [plural(count, name) for name, count in counts.items() if count]
     echo(f"To be erased from journal, archive, and index: {', '.join(shown)}.")
     if found.by_project.keys() - {root}:
@@ -167,9 +175,12 @@ def audit_command(context: Context, fix: bool, all_projects: bool) -> None:
 
     with context.progress("auditing") as progress:
         audit = Audit(
-            context.home, None if all_projects else context.project, functools.cache(context.settings_of),
-            context.say, progress,
-        )  # fmt: skip
+            context.home,
+            None if all_projects else context.project,
+            functools.cache(context.settings_of),
+            context.say,
+            progress,
+        )
         if fix:
             memory = context.memory()
             with memory.capture_lock(), memory.index_lock():

@@ -241,8 +241,9 @@ def _print_preview(context: Context, found: ImportPreview) -> None:
         "sessions": found.sessions, "turns": found.turns, "typed": found.typed, "days": len(found.days),
         "projects": found.projects, "bytes": disk,
         "summaries": {"tokens": summaries.tokens, "usd": summaries.usd} if summaries else None,
-        "skipped": found.skipped, "problems": found.problems,
-    }  # fmt: skip
+        "skipped": found.skipped,
+        "problems": found.problems,
+    }
     typed = f", {found.typed} of them prompts from deleted sessions" if found.typed else ""
     lines = [
         f"{plural(found.sessions, 'session')}, {plural(found.turns, 'turn')}{typed}; "
@@ -302,7 +303,7 @@ def _print_report(context: Context, report: ImportReport, roots: list[str], *, b
         "history": {"turns": history.turns, "written": history.written},
         "turns": total.turns, "written": total.written, "left_out": total.left_out, "projects": roots,
         "problems": report.problems,
-    }  # fmt: skip
+    }
     lines = []
     for path, outcome in report.files if by_file else ():
         found = f"{plural(outcome.turns, 'turn')}, {outcome.written} new" if outcome.turns else "no turns"

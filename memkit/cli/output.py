@@ -144,7 +144,7 @@ def column(head: str, values: Iterable[str], most: int) -> list[str]:
 def lines_between(
     left: Sequence[Sequence[str]], right: Sequence[Sequence[str]], columns: int,
     middle: Callable[[int], Sequence[str]],
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """Return lines of `columns` columns: the columns `left` and `right`, dim, around a wide one.
 
     `middle` gets the room for the wide one, and returns its lines, styled.

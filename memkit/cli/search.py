@@ -217,10 +217,24 @@ class _Kind(click.Choice[str]):
     help='Read one query per line from stdin, plain or as {"query": …}; print one JSON object per line.',
 )  # fmt: skip
 def search_command(
-    context: Context, words: tuple[str, ...], mode: str | None, all_projects: bool, everything: bool,
-    batch: str | None, k: int | None, file: str, since: str | None, until: str | None, kind: str | None,
-    session: str, branch: str, agent: str, path: str, full: bool, **options: Any,
-) -> None:  # fmt: skip
+    context: Context,
+    words: tuple[str, ...],
+    mode: str | None,
+    all_projects: bool,
+    everything: bool,
+    batch: str | None,
+    k: int | None,
+    file: str,
+    since: str | None,
+    until: str | None,
+    kind: str | None,
+    session: str,
+    branch: str,
+    agent: str,
+    path: str,
+    full: bool,
+    **options: Any,
+) -> None:
     """Search the memory: sessions and files, those with the best results first.
 
     Leaves out results far below the best one, and shows nothing if no entry is relevant enough; --all shows

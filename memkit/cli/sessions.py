@@ -49,7 +49,8 @@ def resume_command(context: Context, words: tuple[str, ...], go: bool, all_proje
     memory = context.memory()
     found = memory.find_sessions(*words, all_projects=all_projects)[:MOST_SHOWN]
     if not found:
-        elsewhere = "" if all_projects or not context.may_leave_project else ", --all-projects those of others"
+        is_limited = context.may_leave_project and not all_projects
+        elsewhere = ", --all-projects those of others" * is_limited
         raise NotFoundError(f"no session matches; `memkit sessions` lists them{elsewhere}")
     way, problem = None, ""
     try:

@@ -118,13 +118,22 @@ def _as_dict(stats: Stats) -> dict[str, Any]:
     ]
     return {
         "projects": [project.root for project in stats.projects],
-        "since": stats.since.isoformat() if stats.since else None, "days": len(by_day), "turns": tally.turns,
-        "words": tally.words, "sessions": tally.sessions, "bullets": tally.bullets,
-        "searches": stats.usage.searches, "pointers": stats.usage.pointers,
-        "counted_since": stats.usage.first, "calls": asdict(stats.calls), "bytes": stats.bytes,
-        "by_day": by_day, "hours": [tally.hours[hour] for hour in range(24)],
-        "files": [file._asdict() for file in tally.files(FILES)], "problems": list(stats.problems),
-    }  # fmt: skip
+        "since": stats.since.isoformat() if stats.since else None,
+        "days": len(by_day),
+        "turns": tally.turns,
+        "words": tally.words,
+        "sessions": tally.sessions,
+        "bullets": tally.bullets,
+        "searches": stats.usage.searches,
+        "pointers": stats.usage.pointers,
+        "counted_since": stats.usage.first,
+        "calls": asdict(stats.calls),
+        "bytes": stats.bytes,
+        "by_day": by_day,
+        "hours": [tally.hours[hour] for hour in range(24)],
+        "files": [file._asdict() for file in tally.files(FILES)],
+        "problems": list(stats.problems),
+    }
 
 
 def _print(stats: Stats) -> None:

@@ -259,10 +259,15 @@ def compact_command(
     else:
         result = "The model found no new lasting facts. Nothing was changed."
     value = {
-        "path": target, "calls": calls.made, "added": [fact.line for fact in change.added],
-        "removed": len(change.removed), "held": [fact.line for fact in compaction.held], "diff": diff,
-        "written": is_written, "kept": str(kept) if kept else None,
-    }  # fmt: skip
+        "path": target,
+        "calls": calls.made,
+        "added": [fact.line for fact in change.added],
+        "removed": len(change.removed),
+        "held": [fact.line for fact in compaction.held],
+        "diff": diff,
+        "written": is_written,
+        "kept": str(kept) if kept else None,
+    }
     lines = [f"{compaction.held_line()}."] if compaction.held and is_written else []
     context.report(value, result, *lines)
 
@@ -304,9 +309,12 @@ def _undo(context: Context, compaction: Compaction, *, dry_run: bool, yes: bool)
             kept = compaction.write(change, is_undo=True)
         context.memory().index()
     value = {
-        "path": target, "restored": [fact.line for fact in change.added], "diff": diff,
-        "written": is_written and bool(diff), "kept": str(kept) if kept else None,
-    }  # fmt: skip
+        "path": target,
+        "restored": [fact.line for fact in change.added],
+        "diff": diff,
+        "written": is_written and bool(diff),
+        "kept": str(kept) if kept else None,
+    }
     if not diff:
         result = "The file holds nothing of the last compaction any more. Nothing was changed."
     elif is_written:

@@ -232,7 +232,7 @@ def _show(context: Context, found: TopicList, topic: Topic) -> None:
         **topic.as_dict(), "days": topic.stored.days, "examples": entries,
         "related": [one.as_dict(other.label) for one, other in related],
         "changes": [one.as_dict() for one in changes],
-    }  # fmt: skip
+    }
     context.report_page(value, lines)
 
 

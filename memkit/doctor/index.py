@@ -113,9 +113,14 @@ def _index(subject: Subject, is_rebuild: bool) -> str:
     lines: list[str] = []
     with index_lock(subject.home, WAIT_SECONDS):
         report = sync_project(
-            subject.project, subject.home, subject.settings, rebuild=is_rebuild, keep_vectors=True,
-            compare=True, announce=lines.append,
-        )  # fmt: skip
+            subject.project,
+            subject.home,
+            subject.settings,
+            rebuild=is_rebuild,
+            keep_vectors=True,
+            compare=True,
+            announce=lines.append,
+        )
     line = f"{plural(report.chunks, 'chunk')} of {subject.project.root} indexed"
     if report.missing and subject.settings.embedding.provider != "none":
         raise MemkitError(f"{line}, but {report.missing} of them not embedded: {report.degraded}")

@@ -105,9 +105,14 @@ def check_hook_python(subject: Subject) -> Iterator[Finding]:
         return
     try:
         done = subprocess.run(
-            [python, "-I", "-S", "-c", _ASK_VERSION], stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, timeout=ASK_SECONDS, check=True, **no_window(),
-        )  # fmt: skip
+            [python, "-I", "-S", "-c", _ASK_VERSION],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=ASK_SECONDS,
+            check=True,
+            **no_window(),
+        )
         version = tuple(map(int, done.stdout.split()))
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         yield make_finding("python-broken", python=python, error=error)

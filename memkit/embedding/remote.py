@@ -106,9 +106,11 @@ class EmbeddingService:
             )  # fmt: skip
         if self.name == "google":
             return chroma.GoogleGeminiEmbeddingFunction(
-                model_name=model, task_type="RETRIEVAL_QUERY" if for_queries else "RETRIEVAL_DOCUMENT",
-                api_key_env_var=variable, vertexai=False,
-            )  # fmt: skip
+                model_name=model,
+                task_type="RETRIEVAL_QUERY" if for_queries else "RETRIEVAL_DOCUMENT",
+                api_key_env_var=variable,
+                vertexai=False,
+            )
         if self.name == "voyage":
             return chroma.VoyageAIEmbeddingFunction(
                 model_name=model,

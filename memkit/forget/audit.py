@@ -293,7 +293,7 @@ def temporary_files(where: str, directory: str) -> Iterator[Place]:
 def search_places(
     places: Iterable[Place], finder: SecretFinder, problems: list[str],
     progress: Callable[[int], None] = lambda done: None,
-) -> list[Place]:  # fmt: skip
+) -> list[Place]:
     """Return the places with findings. Append a line to `problems` for each place that cannot be read.
 
     `progress` gets the number of places before each.
@@ -326,9 +326,13 @@ class Audit:
     """An audit of one project, or of a whole memory home."""
 
     def __init__(
-        self, home: Home, project: Project | None, settings_of: Callable[[Project], Settings],
-        announce: Callable[[str], None], progress: Callable[[int, int], None] = lambda done, total: None,
-    ) -> None:  # fmt: skip
+        self,
+        home: Home,
+        project: Project | None,
+        settings_of: Callable[[Project], Settings],
+        announce: Callable[[str], None],
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> None:
         """Audit `project`, or all projects if None. `announce` takes a line about each slow step.
 
         `progress` gets the number of files and indexed chunks that were read, and of all.

@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 def forget(
     home: Home, project: Project, selection: ForgetSelection, settings_of: Callable[[Project], Settings],
     announce: Callable[[str], None] = logger.info,
-) -> tuple[Locations, list[str]]:  # fmt: skip
+) -> tuple[Locations, list[str]]:
     """Erase `selection`, and what an earlier, killed run did not finish.
 
     Return what it was, and the problems, one line each; the next call tries those again. The caller holds the
@@ -75,7 +75,7 @@ class _Eraser:
     def __init__(
         self, home: Home, found: Locations, settings_of: Callable[[Project], Settings], uri: str,
         announce: Callable[[str], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._home = home
         self._uri = uri
         self._found = found
@@ -193,9 +193,13 @@ def _kept_turn(gone: Collection[str], owners: Mapping[str, str], turn: ArchivedT
 
 
 def purge_index(
-    home: Home, projects: Sequence[tuple[Project, Settings]], uri: str, roots: Collection[str] | None,
-    holds_text: Callable[[ChunkReader], bool], announce: Callable[[str], None],
-) -> None:  # fmt: skip
+    home: Home,
+    projects: Sequence[tuple[Project, Settings]],
+    uri: str,
+    roots: Collection[str] | None,
+    holds_text: Callable[[ChunkReader], bool],
+    announce: Callable[[str], None],
+) -> None:
     """Update the indexes of `projects`, and erase deleted text from the files of every index and timeline.
 
     An index that no project reads, because of another model or a missing directory, is dropped if

@@ -163,7 +163,7 @@ class Locations:
             "old_versions": [str(path) for path in self.old_versions], "projects": self.by_project,
             "shared": {root: len(turns) for root, turns in sorted(self.shared.items())},
             "team": [{"path": one.path, "line": one.start, "key": one.key} for _, one in self.team],
-        }  # fmt: skip
+        }
 
     def __bool__(self) -> bool:
         return bool(
@@ -271,10 +271,15 @@ class _Finder:
 
     def _update_forgotten(self, roots: frozenset[str] | set[str]) -> None:
         self._found.forgotten = msgspec.structs.replace(
-            self._forgotten, turns=frozenset(self._turns), grips=frozenset(self._grips),
-            notes=frozenset(self._notes), facts=frozenset(self._facts), minutes=frozenset(self._minutes),
-            only=self._only, roots=frozenset(roots),
-        )  # fmt: skip
+            self._forgotten,
+            turns=frozenset(self._turns),
+            grips=frozenset(self._grips),
+            notes=frozenset(self._notes),
+            facts=frozenset(self._facts),
+            minutes=frozenset(self._minutes),
+            only=self._only,
+            roots=frozenset(roots),
+        )
 
     def _add_turn(self, turn: str, root: str, session: str, began: datetime | float | None) -> None:
         if self._everywhere or self._forgotten.covers_everywhere(turn, session, began):

@@ -30,9 +30,18 @@ if TYPE_CHECKING:
     from memkit.index.sync import Indexer, sync_project
 
 __all__ = [
-    "Indexer", "SyncReport", "index_lock", "is_up_to_date", "known_projects", "open_chunks", "open_manifest",
-    "open_snapshot", "read_files", "scan", "sync_project",
-]  # fmt: skip
+    "Indexer",
+    "SyncReport",
+    "index_lock",
+    "is_up_to_date",
+    "known_projects",
+    "open_chunks",
+    "open_manifest",
+    "open_snapshot",
+    "read_files",
+    "scan",
+    "sync_project",
+]
 
 _MODULES = {
     "Indexer": "sync",

@@ -111,10 +111,14 @@ def chunk_markdown(text: str, source: str, *, source_hash: str, options: Chunkin
                 level=owner.level, start_line=start_line, end_line=end_line, content_hash=content_hash,
                 kind=kind, date=origin.date, session=origin.session,
                 turns=tuple(dict.fromkeys(filter(None, turns))),
-                citations=tuple(dict.fromkeys(filter(None, grips))), entry_id=harmless_id(own),
-                branch=origin.branch, domain="" if is_in_memory else file.parent.name, whole=len(pieces) == 1,
-                instruction=instruction, source_hash=source_hash,
-            )  # fmt: skip
+                citations=tuple(dict.fromkeys(filter(None, grips))),
+                entry_id=harmless_id(own),
+                branch=origin.branch,
+                domain="" if is_in_memory else file.parent.name,
+                whole=len(pieces) == 1,
+                instruction=instruction,
+                source_hash=source_hash,
+            )
     return list(chunks.values())
 
 

@@ -97,7 +97,7 @@ class Manifest:
         value = {
             "format": FORMAT, "root": self.root, "segments": dict(self.segments),
             "sources": dict(sorted(self.entries.items())),
-        }  # fmt: skip
+        }
         data = json.dumps(value, separators=(",", ":")).encode("ascii")
         name = self.name.encode("ascii")
         return b"%s %d\n%s" % (name, zlib.crc32(data, zlib.crc32(name)), data)

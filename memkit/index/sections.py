@@ -202,9 +202,12 @@ def _open_section(span: Span, current: MarkdownSection, file_date: str, is_team:
     if span.level == 1 and not is_team:
         day = heading if is_iso_date(heading) else file_date
     origin = Origin(
-        day, found.get("session", parent.origin.session), found.get("branch", parent.origin.branch),
-        found.get("turn", parent.origin.turn), found.get("note", parent.origin.note),
-    )  # fmt: skip
+        day,
+        found.get("session", parent.origin.session),
+        found.get("branch", parent.origin.branch),
+        found.get("turn", parent.origin.turn),
+        found.get("note", parent.origin.note),
+    )
     is_entry = bool(found.keys() & {"turn", "note"}) or (is_team and span.level == 2)
     return MarkdownSection(span.level, heading, parent, origin, standalone=is_entry)
 

@@ -122,8 +122,10 @@ def write_rows(
         directory, lines, np.array([len(line) for line in lines], np.int64),
         [row.id.encode("ascii") for row in rows], make_columns([row.chunk for row in rows]), vectors,
         np.array([0 if row.vectors is None else len(row.vectors) for row in rows], np.int64),
-        dimensions, _postings(rows, language, known or {}), signature_of(language),
-    )  # fmt: skip
+        dimensions,
+        _postings(rows, language, known or {}),
+        signature_of(language),
+    )
 
 
 def _postings(rows: Sequence[Row], language: str, known: Mapping[str, tuple[Segment, int]]) -> Arrays:
@@ -170,14 +172,21 @@ def write_merged(directory: Path, segments: Sequence[Segment], runs: Sequence[Ru
         np.concatenate(windows), held[0] if held else vectors[0].shape[1],
         join_arrays([(segments[number].arrays, own) for number, own in places.items()]),
         segments[runs[0].segment].signature,
-    )  # fmt: skip
+    )
 
 
 def _write(
-    directory: Path, lines: Sequence[bytes | memoryview], lengths: NDArray[np.int64],
-    ids: Sequence[bytes | memoryview], columns: Columns, vectors: Sequence[NDArray[np.float32]],
-    windows: NDArray[np.int64], dimensions: int, postings: Arrays, signature: str,
-) -> str:  # fmt: skip
+    directory: Path,
+    lines: Sequence[bytes | memoryview],
+    lengths: NDArray[np.int64],
+    ids: Sequence[bytes | memoryview],
+    columns: Columns,
+    vectors: Sequence[NDArray[np.float32]],
+    windows: NDArray[np.int64],
+    dimensions: int,
+    postings: Arrays,
+    signature: str,
+) -> str:
     """Write a segment; return its name. `lengths` are bytes of lines, `windows` vectors of chunks."""
     name = uuid.uuid4().hex
     count = int(windows.sum())

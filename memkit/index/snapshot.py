@@ -216,7 +216,7 @@ def prepare(directory: Path) -> None:
 def write_manifest(
     directory: Path, root: str, segments: Sequence[str], entries: Mapping[str, Entry], name: str = "",
     known: Mapping[str, Stat] | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Make these entries of these segments the current state; remove all other segments.
 
     Segments without an entry are left out. Pass the current state's `name` to keep it if no chunk changes.

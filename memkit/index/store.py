@@ -171,9 +171,12 @@ class Store:
             found |= {"owner": self._owner, "author": self._author, "short": row.id[:SHOWN_ID_CHARACTERS]}
             found = fit_metadata(found)
         return {
-            **found, "day": date.fromisoformat(chunk.date).toordinal() if chunk.date else 0,
-            "text": chunk.text_number, "windows": 0 if row.vectors is None else len(row.vectors), "window": 0,
-        }  # fmt: skip
+            **found,
+            "day": date.fromisoformat(chunk.date).toordinal() if chunk.date else 0,
+            "text": chunk.text_number,
+            "windows": 0 if row.vectors is None else len(row.vectors),
+            "window": 0,
+        }
 
     def put(self, rows: Iterable[Row]) -> None:
         """Write embedded chunks, none of which Chroma has with more windows."""
@@ -198,7 +201,7 @@ class Store:
             _call(
                 self._collection.upsert, ids=batch.ids, embeddings=batch.vectors, metadatas=batch.metadatas,
                 **texts,
-            )  # fmt: skip
+            )
 
     def delete(self, chunks: Mapping[str, Metadata]) -> None:
         """Remove chunks, given with their metadata."""

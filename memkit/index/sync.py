@@ -43,7 +43,7 @@ def sync_project(
     compare: bool = False, later: bool = False, files: CurrentFiles | None = None,
     embedder: Embedder | None = None, announce: Callable[[str], None] = logger.info,
     progress: Progress | None = None,
-) -> SyncReport:  # fmt: skip
+) -> SyncReport:
     """Update the project's index once. The caller holds the index lock.
 
     `rebuild` starts from nothing, or with `keep_vectors` embeds only what is new; `compare` checks all
@@ -67,7 +67,7 @@ class Indexer:
         self, project: Project, home: Home, settings: Settings, *,
         find_embedder: Callable[[], tuple[Embedder | None, str]] | None = None,
         announce: Callable[[str], None] = logger.info,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`find_embedder` returns the embedder, or None and the reason. By default, load one when needed."""
         self.target = Target(project, home, settings, find_embedder or self._load_embedder)
         self.directory = self.target.directory
@@ -86,9 +86,15 @@ class Indexer:
         self._snapshot = open_current(self.directory, lambda path: Snapshot(path, language, earlier))
 
     def sync(
-        self, files: CurrentFiles | None = None, *, rebuild: bool = False, keep_vectors: bool = False,
-        compare: bool = False, later: bool = False, progress: Progress | None = None,
-    ) -> SyncReport:  # fmt: skip
+        self,
+        files: CurrentFiles | None = None,
+        *,
+        rebuild: bool = False,
+        keep_vectors: bool = False,
+        compare: bool = False,
+        later: bool = False,
+        progress: Progress | None = None,
+    ) -> SyncReport:
         """Update the index to match `files`, by default those of now. See `sync_project` for the rest."""
         project, home, settings = self.target.project, self.target.home, self.target.settings
         if compare:

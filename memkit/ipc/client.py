@@ -164,7 +164,7 @@ def _send(
     message = {
         "protocol": PROTOCOL, "version": __version__, "id": identity, "operation": operation,
         "arguments": arguments,
-    }  # fmt: skip
+    }
     connection: socket.socket | None = None
     try:
         connection, token = address.connect(home, _seconds_left(deadline))

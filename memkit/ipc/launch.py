@@ -219,7 +219,7 @@ def start(home: Home, *arguments: str) -> None:
             [*memkit_command(), *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=descriptor, cwd=home.root, env=worker_environment(home), close_fds=True,
             **processes.detached(),
-        )  # fmt: skip
+        )
     finally:
         os.close(descriptor)
 

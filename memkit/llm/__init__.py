@@ -149,8 +149,11 @@ def anthropic_usage(usage: Mapping[str, object], usd: float | None = None) -> To
     written = token_count(usage.get("cache_creation_input_tokens"))
     return TokenUsage(
         tokens_in=token_count(usage.get("input_tokens")) + read + written,
-        tokens_out=token_count(usage.get("output_tokens")), cache_read=read, cache_written=written, usd=usd,
-    )  # fmt: skip
+        tokens_out=token_count(usage.get("output_tokens")),
+        cache_read=read,
+        cache_written=written,
+        usd=usd,
+    )
 
 
 @dataclass(eq=False)  # an exception must be hashable

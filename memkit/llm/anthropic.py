@@ -101,6 +101,10 @@ class AnthropicProvider:
         if isinstance(error.body, dict) and isinstance(error.body.get("error"), dict):
             reason = str(error.body["error"].get("message", ""))
         return llm.http_error(
-            self.name, self.model, error.status_code, excerpt(reason, self._key, self._token),
-            how_to_set("anthropic"), llm.retry_after(error.response.headers),
-        )  # fmt: skip
+            self.name,
+            self.model,
+            error.status_code,
+            excerpt(reason, self._key, self._token),
+            how_to_set("anthropic"),
+            llm.retry_after(error.response.headers),
+        )

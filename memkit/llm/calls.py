@@ -150,16 +150,22 @@ class Calls:
     def __init__(
         self, home: Home, find_provider: Callable[[SummarizeSettings], Provider],
         clock: Callable[[], float] = time.time,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.ledger = Ledger(home)
         self._find_provider = find_provider
         self.now = clock
         self.made = 0
 
     def plan(
-        self, calls: int, material: int, instructions: str, settings: SummarizeSettings, *,
-        at_most: bool = False, needs_model: bool = True,
-    ) -> Plan:  # fmt: skip
+        self,
+        calls: int,
+        material: int,
+        instructions: str,
+        settings: SummarizeSettings,
+        *,
+        at_most: bool = False,
+        needs_model: bool = True,
+    ) -> Plan:
         """Estimate `calls` calls with the same instructions and `material` tokens in all.
 
         With `at_most`, return the most they may take, as the budget counts them. Raise `NotConfiguredError`
@@ -178,9 +184,13 @@ class Calls:
                 raise
         today = self.ledger.today(self.now())
         return Plan(
-            calls, usage.tokens_in + usage.tokens_out, price(name, model, usage, settings.base_url), name,
-            model, 0 if today.unreadable else max(0, settings.daily_tokens - today.tokens),
-        )  # fmt: skip
+            calls,
+            usage.tokens_in + usage.tokens_out,
+            price(name, model, usage, settings.base_url),
+            name,
+            model,
+            0 if today.unreadable else max(0, settings.daily_tokens - today.tokens),
+        )
 
     def left(self, settings: SummarizeSettings) -> int:
         """Return the tokens left of today's budget, 0 if they are unknown."""
@@ -208,7 +218,7 @@ class Calls:
             project=project, tokens_in=estimate.tokens_in, tokens_out=estimate.tokens_out,
             usd=price(provider.name, provider.model, estimate, settings.base_url), subject=subject,
             shares=dict(shares or {}),
-        )  # fmt: skip
+        )
         try:
             _check_budget(self.ledger.today(now), settings, call)
             self.ledger.record(call)
@@ -239,7 +249,7 @@ class Calls:
                     call, model=model, tokens_in=usage.tokens_in, tokens_out=usage.tokens_out,
                     usd=price(provider.name, model, usage, settings.base_url), outcome=outcome,
                     seconds=round(time.monotonic() - began, 3),
-                )  # fmt: skip
+                )
                 self.ledger.record(end)
 
 

@@ -144,10 +144,15 @@ def _server(open_memory: Opener, calls: _Calls) -> Server[Any]:
         return types.ReadResourceResult(contents=[contents])
 
     return Server(
-        handshake.NAME, version=memkit.__version__, instructions=handshake.INSTRUCTIONS,
-        on_list_tools=list_tools, on_call_tool=call_tool, on_list_resources=list_resources,
-        on_list_resource_templates=list_templates, on_read_resource=read_resource,
-    )  # fmt: skip
+        handshake.NAME,
+        version=memkit.__version__,
+        instructions=handshake.INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        on_list_resources=list_resources,
+        on_list_resource_templates=list_templates,
+        on_read_resource=read_resource,
+    )
 
 
 def _reason(what: str, error: Exception) -> str:

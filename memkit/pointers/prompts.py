@@ -161,9 +161,13 @@ class Pointer:
 
 
 def find_pointers(
-    searcher: Searcher, prompt: str, session: str, shown: Collection[str],
-    own_of: OwnOf = lambda root, chunk: None, recent: Sequence[str] = (),
-) -> list[Pointer]:  # fmt: skip
+    searcher: Searcher,
+    prompt: str,
+    session: str,
+    shown: Collection[str],
+    own_of: OwnOf = lambda root, chunk: None,
+    recent: Sequence[str] = (),
+) -> list[Pointer]:
     """Return at most three pointers on the subject of `prompt`, best first; for most prompts none.
 
     Leave out entries of `session` itself, ids in `shown`, and sessions of which `recent` has `MOST_RECENT`

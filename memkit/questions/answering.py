@@ -125,9 +125,13 @@ def _open_about(words: str) -> str | None:
 
 
 def answer(
-    request: SearchRequest, searcher: Callable[[], Searcher], projects: Callable[[], Sequence[Project]],
-    home: Home, find_topics: FindTopics, announce: Callable[[str], None],
-) -> Answer:  # fmt: skip
+    request: SearchRequest,
+    searcher: Callable[[], Searcher],
+    projects: Callable[[], Sequence[Project]],
+    home: Home,
+    find_topics: FindTopics,
+    announce: Callable[[str], None],
+) -> Answer:
     """Return the answer to `request`.
 
     `searcher` opens the index, which an overview does not need. `projects` are those that are searched.

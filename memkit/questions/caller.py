@@ -113,9 +113,14 @@ def answer_for(
 
 
 def expand_entries(
-    project: Project, home: Home, settings_of: Callable[[Project], Settings], names: Iterable[str],
-    directory: str, *, other_projects: bool = True,
-) -> list[Section]:  # fmt: skip
+    project: Project,
+    home: Home,
+    settings_of: Callable[[Project], Settings],
+    names: Iterable[str],
+    directory: str,
+    *,
+    other_projects: bool = True,
+) -> list[Section]:
     """Return the sections around entries, with marks from git.
 
     `directory` is the caller's. See `memkit.browse.expand.expand_known`.

@@ -40,9 +40,14 @@ CAPTURE_SECONDS = 10.0
 
 
 def ask_service(
-    project: Project, home: Home, settings: Settings, operation: str, arguments: dict[str, Any],
-    seconds: float = ANSWER_SECONDS, announce: Callable[[str], None] = logger.warning,
-) -> Any:  # fmt: skip
+    project: Project,
+    home: Home,
+    settings: Settings,
+    operation: str,
+    arguments: dict[str, Any],
+    seconds: float = ANSWER_SECONDS,
+    announce: Callable[[str], None] = logger.warning,
+) -> Any:
     """Return the service's reply about the project.
 
     Stop a service that hangs, and report that to `announce` in one line. Raise `ServiceUnavailable` if
@@ -71,9 +76,16 @@ class SearchClient:
     """Searches one project, or all. Reuse it: it keeps open what it had to open itself."""
 
     def __init__(
-        self, project: Project, home: Home, settings: Settings, announce: Callable[[str], None], *,
-        find_topics: FindTopics, all_projects: bool = False, caller: Caller | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        project: Project,
+        home: Home,
+        settings: Settings,
+        announce: Callable[[str], None],
+        *,
+        find_topics: FindTopics,
+        all_projects: bool = False,
+        caller: Caller | None = None,
+    ) -> None:
         """`announce` gets one line for each thing that the user may have to wait for."""
         self._find_topics = find_topics
         self._caller = caller or Caller()
@@ -115,9 +127,11 @@ class SearchClient:
         asked = dataclasses.replace(asked, today=asked.today or date.today())
         if self._searcher is None:
             arguments = {
-                "request": msgspec.to_builtins(asked), "search": msgspec.to_builtins(self._settings.search),
-                "all_projects": self._all_projects, "caller": dataclasses.asdict(self._caller),
-            }  # fmt: skip
+                "request": msgspec.to_builtins(asked),
+                "search": msgspec.to_builtins(self._settings.search),
+                "all_projects": self._all_projects,
+                "caller": dataclasses.asdict(self._caller),
+            }
             try:
                 reply = ask_service(
                     self._project, self._home, self._settings, "search", arguments, announce=self._announce
@@ -156,9 +170,13 @@ class SearchClient:
             except OSError as error:
                 logger.warning("cannot start the service: %s", error)
         return open_searcher(
-            self._project, self._home, self._settings, announce=self._announce,
-            all_projects=self._all_projects, find_model=find_model,
-        )  # fmt: skip
+            self._project,
+            self._home,
+            self._settings,
+            announce=self._announce,
+            all_projects=self._all_projects,
+            find_model=find_model,
+        )
 
     def _capture_events(self) -> None:
         if self._settings.service.enabled:

@@ -48,9 +48,14 @@ class OverviewReader:
     """Reads the overviews of one question from the day files, the timeline, and the topics."""
 
     def __init__(
-        self, request: SearchRequest, period: Period | None, projects: Callable[[], Sequence[Project]],
-        home: Home, today: date, announce: Callable[[str], None],
-    ) -> None:  # fmt: skip
+        self,
+        request: SearchRequest,
+        period: Period | None,
+        projects: Callable[[], Sequence[Project]],
+        home: Home,
+        today: date,
+        announce: Callable[[str], None],
+    ) -> None:
         self._most = request.k
         self._period = period
         self._home = home

@@ -260,9 +260,13 @@ class NewestFirst:
             turns = corpus.derived(BulletIndex).turns(position)
             last = max((n for one in turns for n in one.pieces), default=last)
         return _Entry(
-            place, chunk, (int(corpus.columns["day"][position]), last), corpus.root(position),
-            corpus.direction(position), float(corpus.layout.entry_lengths[position]),
-        )  # fmt: skip
+            place,
+            chunk,
+            (int(corpus.columns["day"][position]), last),
+            corpus.root(position),
+            corpus.direction(position),
+            float(corpus.layout.entry_lengths[position]),
+        )
 
     def _change(self, earlier: _Entry, later: _Entry) -> NewerEntry | None:
         if (

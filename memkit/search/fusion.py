@@ -77,7 +77,7 @@ class Layout:
     def __init__(
         self, lengths: NDArray[np.int32], entries: NDArray[np.int32], sessions: NDArray[np.int32],
         documents: NDArray[np.int32],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`lengths` are in characters. All are numbered from 0; a session of -1 is none."""
         # With weights, `bincount` adds up floats; its type hints do not know.
         characters = np.asarray(np.bincount(entries, lengths), np.float64)

@@ -180,7 +180,7 @@ class Overview(Struct, frozen=True, omit_defaults=True):
             attributes = {
                 "id": name, "begins": begins, "ends": ends if ends != begins else "", "branch": branch,
                 "project": project if project != root else "",
-            }  # fmt: skip
+            }
             yield entry(attributes, text)
 
 
@@ -190,9 +190,13 @@ def _node_entries(node: PeriodNode, root: str) -> Iterator[str]:
     yield entry({"node": node.id, "project": project}, node.title or words)
     for kind, line in node.parts():
         attributes = {
-            "id": line.id, "node": node.id, "kind": kind, "date": line.time,
-            "citations": ",".join(line.citations), "project": project,
-        }  # fmt: skip
+            "id": line.id,
+            "node": node.id,
+            "kind": kind,
+            "date": line.time,
+            "citations": ",".join(line.citations),
+            "project": project,
+        }
         yield entry(attributes, line.text)
 
 

@@ -106,7 +106,7 @@ class Searcher:
         self, memory: Sequence[Snapshot] | Corpus, settings: SearchSettings, embedder: Embedder | None,
         notes: Sequence[str] = (), names: Mapping[str, str] | None = None,
         colleagues: SharedMemory | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Search by words alone if `embedder` is None; `notes` are what every answer lacks.
 
         `names` maps the root of a project to its name; the default is the name of the directory. `colleagues`
@@ -149,7 +149,7 @@ class Searcher:
             query=request.query, mode=self.settings.mode, degraded="; ".join(notes),
             took_ms=round((time.perf_counter() - started) * 1000, 3), results=results, best=best, chunks=size,
             nearest=[] if results else nearest,
-        )  # fmt: skip
+        )
 
     def _least(self, request: SearchRequest) -> float:
         """Return the relevance that the best match needs: none for a search by vectors alone."""
@@ -282,8 +282,9 @@ class Searcher:
                 superseded=_mark(corpus, place.fact), changed_by=_mark(corpus, place.changed_by),
                 explanation=_explain(found, position, place.score) if request.explain else {},
                 excerpt=self._excerpt(place, chunk, request.query) if request.excerpts else None,
-                team=shared_by(chunk.source) if chunk.kind == "team" else {}, author=corpus.author(position),
-            )  # fmt: skip
+                team=shared_by(chunk.source) if chunk.kind == "team" else {},
+                author=corpus.author(position),
+            )
 
     def _turns(self, ranked: Iterator[tuple[Place, Chunk]], size: int) -> Iterator[tuple[Place, Chunk]]:
         """Yield the first `size` turns and other entries of `ranked`, best first.
@@ -391,9 +392,14 @@ def _rounded(value: float | np.float64) -> float:
 
 
 def open_searcher(
-    project: Project, home: Home, settings: Settings, announce: Callable[[str], None] = logger.info, *,
-    all_projects: bool = False, find_model: FindModel | None = None,
-) -> Searcher:  # fmt: skip
+    project: Project,
+    home: Home,
+    settings: Settings,
+    announce: Callable[[str], None] = logger.info,
+    *,
+    all_projects: bool = False,
+    find_model: FindModel | None = None,
+) -> Searcher:
     """Return a searcher over the project and the user's memory, or over all projects.
 
     `find_model` returns the embedder, or None with the reason, for modes that need one.
@@ -424,10 +430,17 @@ def open_searcher(
 
 
 def combine(
-    project: Project, home: Home, settings: Settings, search: SearchSettings,
-    open_one: Callable[[Project], Snapshot | None], find_model: FindModel, notes: list[str], *,
-    all_projects: bool = False, make_corpus: Callable[[Sequence[Snapshot]], Corpus] = Corpus,
-) -> Searcher:  # fmt: skip
+    project: Project,
+    home: Home,
+    settings: Settings,
+    search: SearchSettings,
+    open_one: Callable[[Project], Snapshot | None],
+    find_model: FindModel,
+    notes: list[str],
+    *,
+    all_projects: bool = False,
+    make_corpus: Callable[[Sequence[Snapshot]], Corpus] = Corpus,
+) -> Searcher:
     """Return a searcher over all that a search of `project` looks into. `search` decides how it ranks.
 
     `open_one` brings a project up to date and returns its snapshot, None if it has no memory. A problem
@@ -460,7 +473,7 @@ def combine(
 def _open_updated(
     project: Project, home: Home, settings: Settings, find_model: FindModel, announce: Callable[[str], None],
     notes: list[str],
-) -> Snapshot | None:  # fmt: skip
+) -> Snapshot | None:
     snapshot = open_snapshot(project, home, settings)
     files = read_files(project, home, settings, snapshot)
     if files.problems and snapshot is not None:
@@ -499,7 +512,7 @@ def _open_updated(
 def _is_current(
     project: Project, snapshot: Snapshot | None, files: CurrentFiles, settings: Settings,
     embedder: Embedder | None,
-) -> bool:  # fmt: skip
+) -> bool:
     if snapshot is None or not is_up_to_date(snapshot, files, settings):
         return False
     return snapshot.root == project.root and (snapshot.missing == 0 or embedder is None)

@@ -38,7 +38,7 @@ to show as such.
 def make_app(
     open_memory: Opener, keys: Keys, hosts: Iterable[str], rate: int, links: Sequence[Link] = (),
     live: Live | None = None,
-) -> ASGIApp:  # fmt: skip
+) -> ASGIApp:
     """Return the whole app.
 
     `hosts` are the names it answers under, `rate` is the most requests of a key in a minute, `links`

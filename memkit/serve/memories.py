@@ -168,7 +168,7 @@ async def forget_entry(
     id: ErasedId, ask: AdministeringOrPage, request: Request,
     dry_run: Annotated[bool, Query(description="Only list what would go")] = False,
     confirmation: Annotated[str, Query(max_length=100, description="The page's, from its dry run")] = "",
-) -> Response:  # fmt: skip
+) -> Response:
     """Erase an entry for good: from the files, the archive, and the index."""
     page = request.app.state.auth.link_of(secret_in(request.scope))
 

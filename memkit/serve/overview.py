@@ -115,9 +115,12 @@ async def plan_summaries(ask: AdministeringOrPage) -> Response:
         except (NotFoundError, NotConfiguredError):
             return {"segments": [], "tokens": 0, "usd": None, "model": "", "left": 0}
         return {
-            "segments": [one.segment.id for one in waiting], "tokens": found.tokens, "usd": found.usd,
-            "model": found.model, "left": found.left,
-        }  # fmt: skip
+            "segments": [one.segment.id for one in waiting],
+            "tokens": found.tokens,
+            "usd": found.usd,
+            "model": found.model,
+            "left": found.left,
+        }
 
     return await ask(plan)
 

@@ -50,9 +50,16 @@ def names_for(host: str, allowed: Iterable[str]) -> set[str]:
 
 
 def serve(
-    open_memory: Callable[[], Memory], home: Home, host: str, port: int, hosts: Iterable[str], rate: int,
-    is_listening: Callable[[str, list[str]], None], *, with_page: bool = False,
-) -> None:  # fmt: skip
+    open_memory: Callable[[], Memory],
+    home: Home,
+    host: str,
+    port: int,
+    hosts: Iterable[str],
+    rate: int,
+    is_listening: Callable[[str, list[str]], None],
+    *,
+    with_page: bool = False,
+) -> None:
     """Answer requests until SIGINT or SIGTERM.
 
     `is_listening` gets the address, and with a page a link to show, and a file to open. Without a page

@@ -89,9 +89,12 @@ async def topics_status(ask: Reading) -> Response:
             return {"computed": None, "entries": 0, "in_no_topic": 0, "topics": 0, "relations": 0}
         stored = found.stored
         return {
-            "computed": moment(stored.made), "entries": stored.entries, "in_no_topic": stored.noise,
-            "topics": len(found.topics), "relations": sum(len(one.related) for one in stored.topics),
-        }  # fmt: skip
+            "computed": moment(stored.made),
+            "entries": stored.entries,
+            "in_no_topic": stored.noise,
+            "topics": len(found.topics),
+            "relations": sum(len(one.related) for one in stored.topics),
+        }
 
     return await ask(read)
 
@@ -154,6 +157,6 @@ async def file_history(
         return {
             "file": file, "names": list(found.names), "git": found.has_git, "events": shown,
             "all": len(found.events),
-        }  # fmt: skip
+        }
 
     return await ask(read)

@@ -164,10 +164,14 @@ class Job:
     def as_dict(self, state: JobState, settings: Settings) -> JobView:
         """Return the job as `memkit jobs --json` prints it."""
         return {
-            "purpose": self.purpose, "every_seconds": self.every_seconds,
-            "next": self.next_run(state, settings, time.time()), "last": state.last, "seconds": state.seconds,
-            "result": state.result, "failed": state.failed,
-        }  # fmt: skip
+            "purpose": self.purpose,
+            "every_seconds": self.every_seconds,
+            "next": self.next_run(state, settings, time.time()),
+            "last": state.last,
+            "seconds": state.seconds,
+            "result": state.result,
+            "failed": state.failed,
+        }
 
 
 def _retry(context: JobContext) -> str:

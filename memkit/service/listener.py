@@ -101,9 +101,13 @@ class Listener:
     """
 
     def __init__(
-        self, sock: socket.socket, token: str | None, handle: Callable[[Request], Awaitable[dict[str, Any]]],
-        *, version: str,
-    ) -> None:  # fmt: skip
+        self,
+        sock: socket.socket,
+        token: str | None,
+        handle: Callable[[Request], Awaitable[dict[str, Any]]],
+        *,
+        version: str,
+    ) -> None:
         self._socket = sock
         self._token = token
         self._handle = handle

@@ -94,9 +94,13 @@ class OpenProjects:
     """Makes searchers over open projects. Several threads may call it at once."""
 
     def __init__(
-        self, home: Home, models: Models, settings_of: Callable[[Project], Settings],
-        index: Callable[[str], Future[SyncReport]], watcher: Watcher,
-    ) -> None:  # fmt: skip
+        self,
+        home: Home,
+        models: Models,
+        settings_of: Callable[[Project], Settings],
+        index: Callable[[str], Future[SyncReport]],
+        watcher: Watcher,
+    ) -> None:
         """`index` updates the index of a project; the `watcher` has that done after a change."""
         self._home = home
         self._models = models
@@ -126,7 +130,7 @@ class OpenProjects:
     def searcher(
         self, project: Project, settings: Settings, search: SearchSettings, *, all_projects: bool = False,
         wait_seconds: float = FIRST_WAIT_SECONDS,
-    ) -> Searcher:  # fmt: skip
+    ) -> Searcher:
         """Return a searcher over the project and the user's memory, or over all projects.
 
         `search` decides how it ranks. Raise `MemkitError` if there is no index and none can be made.
@@ -138,9 +142,16 @@ class OpenProjects:
             return self._open(one, own, wait_seconds, notes)
 
         return combine(
-            project, self._home, settings, search, open_one, lambda: self._models.find(settings.embedding),
-            notes, all_projects=all_projects, make_corpus=self._corpus,
-        )  # fmt: skip
+            project,
+            self._home,
+            settings,
+            search,
+            open_one,
+            lambda: self._models.find(settings.embedding),
+            notes,
+            all_projects=all_projects,
+            make_corpus=self._corpus,
+        )
 
     def _open(
         self, project: Project, settings: Settings, wait_seconds: float, notes: list[str]

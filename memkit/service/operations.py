@@ -212,9 +212,13 @@ class Operations:
         """Return the sections around the chunks in `ids`, as `memkit expand --json` prints them."""
         project, _ = self._project(arguments)
         sections = expand_entries(
-            project, self._home, self.settings_of, map(str, arguments["ids"]),
-            str(arguments.get("directory", "")), other_projects=bool(arguments.get("other_projects", True)),
-        )  # fmt: skip
+            project,
+            self._home,
+            self.settings_of,
+            map(str, arguments["ids"]),
+            str(arguments.get("directory", "")),
+            other_projects=bool(arguments.get("other_projects", True)),
+        )
         return {"sections": sections}
 
     def index(self, arguments: Arguments) -> Future[SyncReport]:
@@ -318,9 +322,11 @@ class Operations:
             "uptime_seconds": round(time.time() - self._started, 1),
             "memory_mb": round(process.memory_info().rss / 1e6, 1), "threads": process.num_threads(),
             "sessions": [{"session": one.session, "root": one.root} for one in self.live],
-            "queue": self.writer.length, "waiting": len(spool.waiting(self._home)),
-            "projects": self._projects.sizes(), "errors": self.errors,
-        }  # fmt: skip
+            "queue": self.writer.length,
+            "waiting": len(spool.waiting(self._home)),
+            "projects": self._projects.sizes(),
+            "errors": self.errors,
+        }
 
     def job(self, arguments: Arguments) -> Future[JobState]:
         """Run the job `name` now. Return its state."""

@@ -148,7 +148,7 @@ class Writer:
     def __init__(
         self, home: Home, settings_of: Callable[[Project], Settings],
         find_embedder: Callable[[EmbeddingSettings], tuple[Embedder | None, str]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`find_embedder` returns the embedder for the settings, or None and the reason."""
         self._home = home
         self._settings_of = settings_of

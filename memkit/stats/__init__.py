@@ -289,7 +289,7 @@ class Stats:
 def gather(
     home: Home, project: Project, since: date | None = None, *, all_projects: bool = False,
     announce: Callable[[str], None] = logger.info,
-) -> Stats:  # fmt: skip
+) -> Stats:
     """Return the statistics of `project`, or of all indexed projects.
 
     `announce` gets a line about a long wait: the first time, all days are read.
@@ -299,9 +299,11 @@ def gather(
         projects = list(dict.fromkeys([project, *known_projects(home)]))
     sizes = {
         "memory": sum(directory_bytes(one.memory) for one in projects),
-        "archive": directory_bytes(home.archive), "index": directory_bytes(home.index),
-        "models": directory_bytes(home.models), "environment": directory_bytes(home.environments),
-    }  # fmt: skip
+        "archive": directory_bytes(home.archive),
+        "index": directory_bytes(home.index),
+        "models": directory_bytes(home.models),
+        "environment": directory_bytes(home.environments),
+    }
     tally = Tally()
     problems: list[str] = []
 
@@ -316,8 +318,10 @@ def gather(
     return Stats(
         tuple(projects), since, tally,
         total(calls if all_projects else (one for one in by_project(calls) if one.project == project.root)),
-        usage(home, midnight(since) if since else 0.0), sizes, tuple(problems),
-    )  # fmt: skip
+        usage(home, midnight(since) if since else 0.0),
+        sizes,
+        tuple(problems),
+    )
 
 
 def directory_bytes(directory: str) -> int:

@@ -78,9 +78,12 @@ class _Draft(NamedTuple):
 
 
 def read_answer(
-    value: Mapping[str, Any], numbers: Mapping[int, tuple[int, str]], evidence: Mapping[str, Evidence],
-    redact: Callable[[str], str], embedder: Embedder | None = None,
-) -> dict[int, SegmentSummary]:  # fmt: skip
+    value: Mapping[str, Any],
+    numbers: Mapping[int, tuple[int, str]],
+    evidence: Mapping[str, Evidence],
+    redact: Callable[[str], str],
+    embedder: Embedder | None = None,
+) -> dict[int, SegmentSummary]:
     """Return the summaries in a model's answer by the index of their segment.
 
     `numbers` is what `turn_numbers` returns, `evidence` what `read_evidence` returns. `embedder` compares
@@ -130,7 +133,7 @@ def read_answer(
 def _read_bullets(
     drafts: list[_Draft], evidence: Mapping[str, Evidence], redact: Callable[[str], str],
     vectors: KnownVectors | None,
-) -> list[Bullet]:  # fmt: skip
+) -> list[Bullet]:
     found: dict[str, Bullet] = {}
     for draft in dict.fromkeys(drafts[:MAX_DRAFTS]):
         if len(found) == MAX_BULLETS:

@@ -83,9 +83,12 @@ def note_compaction(
     """
     day = FactFile(before, name).compacted or NO_DAY
     last = LastCompaction(
-        name=name, copy=copy.name if copy else "", removed=change.removed,
-        added=frozenset(fact.id for fact in change.added), compacted=day if change.compacted else "",
-    )  # fmt: skip
+        name=name,
+        copy=copy.name if copy else "",
+        removed=change.removed,
+        added=frozenset(fact.id for fact in change.added),
+        compacted=day if change.compacted else "",
+    )
     path = _path(home, project)
     try:
         make_private_directory(str(path.parent))
@@ -140,10 +143,13 @@ def batched(pieces: Iterable[_Piece]) -> list[list[_Piece]]:
 
 
 def run_compactions(
-    home: Home, settings_of: Callable[[Project], Settings],
-    find_provider: Callable[[SummarizeSettings], Provider], *,
-    should_stop: Callable[[], bool] = lambda: False, clock: Callable[[], float] = time.time,
-) -> SummaryReport:  # fmt: skip
+    home: Home,
+    settings_of: Callable[[Project], Settings],
+    find_provider: Callable[[SummarizeSettings], Provider],
+    *,
+    should_stop: Callable[[], bool] = lambda: False,
+    clock: Callable[[], float] = time.time,
+) -> SummaryReport:
     """Condense the memory of each project that is due according to `summarize.compact_days`.
 
     A first run covers only that many days; for older memory, the user runs `memkit compact`. The caller

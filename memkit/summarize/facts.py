@@ -143,7 +143,7 @@ INSTRUCTIONS = "compact_instructions.md"
 SCHEMA = list_schema(
     "facts", LABELS, sources="numbers of the entries and facts that prove it",
     replaces="numbers of the facts and entries that it replaces",
-)  # fmt: skip
+)
 
 MAX_FACTS = 30
 """The most facts of one answer. Those after them are left out."""
@@ -288,9 +288,13 @@ def _summarized_turns(journal: Journal) -> set[str]:
 
 
 def make_facts_task(
-    known: Sequence[Statement], entries: Sequence[Source], settings: SummarizeSettings,
-    redact: Callable[[str], str], own: str = INSTRUCTIONS, schema: dict[str, Any] = SCHEMA,
-) -> Task:  # fmt: skip
+    known: Sequence[Statement],
+    entries: Sequence[Source],
+    settings: SummarizeSettings,
+    redact: Callable[[str], str],
+    own: str = INSTRUCTIONS,
+    schema: dict[str, Any] = SCHEMA,
+) -> Task:
     """Return the call that condenses `entries`, which are redacted, and updates the `known` facts.
 
     `own` is the file of instructions. Raise `ConfigError` for an unreadable prompt file.

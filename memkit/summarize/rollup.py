@@ -252,9 +252,11 @@ def due_rollups(project: Project, home: Home, settings: Settings, today: date) -
 
 
 def run_rollups(
-    home: Home, settings_of: Callable[[Project], Settings],
-    find_provider: Callable[[SummarizeSettings], Provider], clock: Callable[[], float] = time.time,
-) -> SummaryReport:  # fmt: skip
+    home: Home,
+    settings_of: Callable[[Project], Settings],
+    find_provider: Callable[[SummarizeSettings], Provider],
+    clock: Callable[[], float] = time.time,
+) -> SummaryReport:
     """Make the rollups that are due, at most `MOST_CALLS`.
 
     The caller updates the index of the report's projects. Raise `BusyError` if another process makes calls.

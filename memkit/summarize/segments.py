@@ -161,9 +161,14 @@ def _compacted_turns(archived: Iterable[ArchivedTurn], turns: Collection[str]) -
 
 
 def _read_turn(
-    content: DayFile, section: Section, day: str, archived: dict[str, ArchivedTurn],
-    compacted: Collection[str], under_way: str, settings: SummarizeSettings,
-) -> SegmentTurn:  # fmt: skip
+    content: DayFile,
+    section: Section,
+    day: str,
+    archived: dict[str, ArchivedTurn],
+    compacted: Collection[str],
+    under_way: str,
+    settings: SummarizeSettings,
+) -> SegmentTurn:
     turn = section.pairs["turn"]
     time = section.minute or "00:00"
     began = datetime.fromisoformat(f"{day[:10]} {time}")

@@ -106,7 +106,7 @@ def run_summaries(
     home: Home, settings_of: Callable[[Project], Settings],
     find_provider: Callable[[SummarizeSettings], Provider], *, find_embedder: FindEmbedder | None = None,
     should_stop: Callable[[], bool] = lambda: False,
-) -> SummaryReport:  # fmt: skip
+) -> SummaryReport:
     """Make the model calls whose time has come in all projects, or none if another process makes some.
 
     The caller updates the index of the report's projects. `find_embedder` is for a caller that has embedders
@@ -187,9 +187,12 @@ class Summarizer:
             self.queue.update(queued)
 
     def summarize(
-        self, candidates: Sequence[Candidate], report: SummaryReport,
-        should_stop: Callable[[], bool] = lambda: False, roots: Collection[str] = (),
-    ) -> None:  # fmt: skip
+        self,
+        candidates: Sequence[Candidate],
+        report: SummaryReport,
+        should_stop: Callable[[], bool] = lambda: False,
+        roots: Collection[str] = (),
+    ) -> None:
         """Summarize segments, as many per call as fit. Each call takes unchecked bullets along.
 
         They are of the projects of the segments and of `roots`, which have the same settings for summaries.
@@ -519,9 +522,13 @@ class Summarizer:
             is_last = tries > len(RETRY_SECONDS) and (not is_outage or now - since >= OUTAGE_SECONDS)
             pause = max(asked, RETRY_SECONDS[min(tries, len(RETRY_SECONDS)) - 1])
             one.queued.tries[one.segment.id] = Attempt(
-                count=tries, since=since, again=now + min(pause, LONGEST_PAUSE), reason=str(error),
-                given_up=is_last, is_suspect=one.attempt.is_suspect or not is_outage,
-            )  # fmt: skip
+                count=tries,
+                since=since,
+                again=now + min(pause, LONGEST_PAUSE),
+                reason=str(error),
+                given_up=is_last,
+                is_suspect=one.attempt.is_suspect or not is_outage,
+            )
         for queued in sessions_of(group):
             self.queue.update(queued)
 

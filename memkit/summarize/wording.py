@@ -205,8 +205,9 @@ def measure(text: str, cited: Sequence[Passage], vectors: KnownVectors | None) -
         denied=_denied(claim, known),
         only_asked=float(not (person or assistant or both) and cited[ranked[0]].by == PERSON),
         of_assistant=-lean if person and not assistant else 0.0,
-        of_person=lean if assistant and not person else 0.0, both=float(both),
-    )  # fmt: skip
+        of_person=lean if assistant and not person else 0.0,
+        both=float(both),
+    )
 
 
 class _Words:

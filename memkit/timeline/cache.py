@@ -106,7 +106,7 @@ class MonthCache:
     def __init__(
         self, project: Project, home: Home, announce: Callable[[str], None],
         announce_wait: Callable[[str], None] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`announce` gets a line about each day that cannot be read, `announce_wait` about a long wait."""
         self._journal = Journal(project.for_counting())
         self._directory = os.path.join(directory_of_timelines(home), digest16(project.root))

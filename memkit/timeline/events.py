@@ -231,9 +231,17 @@ def _own_turns(timeline: Timeline, node: Node) -> set[str] | None:
 
 
 def events(
-    timeline: Timeline, node: Node, home: Home, limit: int, after: str, redact: Callable[[str], str], *,
-    other_projects: bool = True, since: datetime | None = None, until: datetime | None = None,
-) -> Events:  # fmt: skip
+    timeline: Timeline,
+    node: Node,
+    home: Home,
+    limit: int,
+    after: str,
+    redact: Callable[[str], str],
+    *,
+    other_projects: bool = True,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> Events:
     """Return the original messages of a node from the archive, in the order of its turns.
 
     A message is cut to `EVENT_CHARACTERS`. `after` is the `next` of an earlier answer: a turn, and the number
@@ -287,9 +295,13 @@ def events(
             break
     _check_cursor(is_wanted, after)
     return {
-        "node": node.as_dict(), "events": found, "missing": missing[:_MOST_MISSING],
-        "more_missing": len(missing[_MOST_MISSING:]), "problems": list(problems), "next": upcoming or None,
-    }  # fmt: skip
+        "node": node.as_dict(),
+        "events": found,
+        "missing": missing[:_MOST_MISSING],
+        "more_missing": len(missing[_MOST_MISSING:]),
+        "problems": list(problems),
+        "next": upcoming or None,
+    }
 
 
 def _turns_of(timeline: Timeline, node: Node, first: date, last: date) -> dict[str, str]:
@@ -323,6 +335,10 @@ def _event(message: Message, turn: str, session: str, number: int) -> ArchivedEv
         left = len(text) - EVENT_CHARACTERS
         text = f"{text[:EVENT_CHARACTERS]} … ({left:,} characters more)"
     return {
-        "turn": turn, "session": session or None, "time": message.time.isoformat() if message.time else None,
-        "role": message.role, "text": text, "number": number,
-    }  # fmt: skip
+        "turn": turn,
+        "session": session or None,
+        "time": message.time.isoformat() if message.time else None,
+        "role": message.role,
+        "text": text,
+        "number": number,
+    }

@@ -110,13 +110,13 @@ class Node:
             "words": list(self.words), "session": self.session or None, "days": self.summary.days,
             "sessions": len(self.summary.sessions), "turns": self.summary.turns, "notes": self.summary.notes,
             "failed": self.summary.failed,
-        }  # fmt: skip
+        }
 
 
 def open_timeline(
     project: Project, home: Home, announce: Callable[[str], None] = logger.warning,
     announce_wait: Callable[[str], None] | None = None,
-) -> Timeline:  # fmt: skip
+) -> Timeline:
     """Read the timeline of a project.
 
     `announce` gets a line about each day that cannot be read, and `announce_wait` (`announce` by default)
@@ -393,7 +393,7 @@ class Timeline:
             kind=span.kind, id=span.name, parent=nodes.parent_of(span), first=first, last=last,
             summary=summary, words=self._telling(summary), title=rollup.title if rollup else "",
             bullets=tuple(one.text for one in rollup.lines) if rollup else (),
-        )  # fmt: skip
+        )
 
     def _summary(self, span: Span) -> tuple[Summary, list[str]]:
         if span.kind == nodes.ALL:
@@ -465,7 +465,7 @@ class Timeline:
                     title=one_line(unescape(heading_title(section)), TITLE_CHARACTERS),
                     outcome=one_line(unescape(turn_outcome(content.text(section)))),
                     session=own.session,
-                )  # fmt: skip
+                )
 
     def _near(self, span: Span) -> str:
         known = [name[:10] for name in self.names]
@@ -482,10 +482,16 @@ def _segment_node(one: Segment, day: str, summary: Summary | None = None) -> Nod
         days=1, turns=len(one.turns), notes=int(is_note), sessions=[one.session] * bool(one.session)
     )
     return Node(
-        kind=nodes.NOTE if is_note else nodes.SEGMENT, id=one.id, parent=day,
-        first=f"{day} {one.begins}".strip(), last=f"{day} {one.ends}".strip(), summary=known, title=one.title,
-        outcome=one.outcome, session=one.session,
-    )  # fmt: skip
+        kind=nodes.NOTE if is_note else nodes.SEGMENT,
+        id=one.id,
+        parent=day,
+        first=f"{day} {one.begins}".strip(),
+        last=f"{day} {one.ends}".strip(),
+        summary=known,
+        title=one.title,
+        outcome=one.outcome,
+        session=one.session,
+    )
 
 
 def _is_in(node: Node, day: str) -> bool:

@@ -122,7 +122,7 @@ class Calendar(TypedDict):
 def view(
     timeline: Timeline, name: str = "", depth: int = 0, limit: int = MOST_NODES, after: str = "", *,
     as_rows: bool = False,
-) -> TimelineView:  # fmt: skip
+) -> TimelineView:
     """Return the node `name` with its overview, and at most `limit` nodes below it.
 
     A `depth` of 0 is that which fits: years with their months, else the children. `after` is the `next` of an
@@ -132,9 +132,12 @@ def view(
     node = timeline.node(name)
     levels = min(depth, MOST_DEPTH) or (2 if node.kind == nodes.ALL else 1)
     found: TimelineView = {
-        "node": node.as_dict(), "path": timeline.path(node), "overview": _overview(timeline, node),
-        "children": [], "next": None,
-    }  # fmt: skip
+        "node": node.as_dict(),
+        "path": timeline.path(node),
+        "overview": _overview(timeline, node),
+        "children": [],
+        "next": None,
+    }
     room = MOST_TOKENS - _tokens(found)
     children, upcoming = timeline.page(node, levels, limit, after)
     rows = found["children"]
@@ -203,8 +206,11 @@ def _row(level: int, node: Node) -> TimelineRow:
         "words": list(node.words[:_ROW_WORDS]) if node.kind != nodes.DAY else [],
         "titles": [one.text for one in held.titles[:_DAY_TITLES]] if node.kind == nodes.DAY else [],
         "days": held.days if node.kind in (nodes.YEAR, nodes.MONTH, nodes.WEEK) else 0,
-        "sessions": len(held.sessions), "turns": held.turns, "notes": held.notes, "failed": held.failed,
-    }  # fmt: skip
+        "sessions": len(held.sessions),
+        "turns": held.turns,
+        "notes": held.notes,
+        "failed": held.failed,
+    }
     return cast("TimelineRow", {name: value for name, value in known.items() if value})
 
 

@@ -62,7 +62,7 @@ def is_due(changed: int, entries: int) -> bool:
 def refresh_due(
     projects: list[Project], home: Home, settings_of: Callable[[Project], Settings],
     find_provider: Callable[[SummarizeSettings], Provider],
-) -> str:  # fmt: skip
+) -> str:
     """Compute the topics of the projects that need it, and have a model name those without a label.
 
     Return one line on what was done. Raise `MemkitError`.

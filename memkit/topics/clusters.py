@@ -88,9 +88,12 @@ def read_points(snapshot: Snapshot) -> Points:
     of_chunk[places] = numbers[inverse] if len(places) else numbers
     _, kept = np.unique(numbers, return_index=True)  # equal text twice is one entry
     return Points(
-        list(number_of), np.asarray(columns["day"][firsts[kept]], np.int32),
-        np.asarray(columns["session"][firsts[kept]], np.int32), of_chunk, firsts[kept],
-    )  # fmt: skip
+        list(number_of),
+        np.asarray(columns["day"][firsts[kept]], np.int32),
+        np.asarray(columns["session"][firsts[kept]], np.int32),
+        of_chunk,
+        firsts[kept],
+    )
 
 
 def count_points(snapshot: Snapshot) -> int:
@@ -187,7 +190,7 @@ def _hdbscan(vectors: Vectors) -> Labels:
         min_cluster_size=MIN_CLUSTER_SIZE, min_samples=MIN_SAMPLES,
         max_cluster_size=max(LEAST_LARGEST, int(LARGEST_SHARE * len(vectors))), algorithm="kd_tree", n_jobs=1,
         copy=True,
-    )  # fmt: skip
+    )
     return np.asarray(model.fit_predict(vectors), np.int64)
 
 

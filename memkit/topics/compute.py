@@ -60,7 +60,7 @@ def refresh(project: Project, home: Home, settings: Settings) -> StoredTopics | 
                 tuple(snapshot.id(one) for one in points.first_chunks[own[:SHOWN_ENTRIES]].tolist()),
             )
             for number, own in enumerate(groups)
-        )  # fmt: skip
+        )
         grouped = sum(map(len, groups))
         stored = StoredTopics(
             project.root, snapshot.fingerprint, time.time(), len(points), len(points) - grouped, topics

@@ -64,7 +64,7 @@ class Relation:
         return {
             "id": self.id, "label": label, "strength": self.strength, "together": self.together,
             "alike": self.alike,
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True, slots=True)

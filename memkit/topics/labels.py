@@ -111,7 +111,7 @@ def clean(label: str) -> str:
 def words_of_topics(
     snapshot: Snapshot, points: Points, clusters: Sequence[NDArray[np.int64]], language: str,
     commits: Mapping[str, Sequence[str]],
-) -> list[TopicWords]:  # fmt: skip
+) -> list[TopicWords]:
     """Return what to name each cluster of points after; the most central points of a cluster come first.
 
     `commits` are those of `commits_of`.

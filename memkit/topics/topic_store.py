@@ -109,9 +109,11 @@ def match(
 
 
 def _changes(
-    clusters: Sequence[Collection[str]], known: Mapping[str, frozenset[str]],
-    shared: Sequence[Mapping[str, int]], ids: Mapping[int, str],
-) -> Iterable[Change]:  # fmt: skip
+    clusters: Sequence[Collection[str]],
+    known: Mapping[str, frozenset[str]],
+    shared: Sequence[Mapping[str, int]],
+    ids: Mapping[int, str],
+) -> Iterable[Change]:
     """Yield a change for each earlier topic that did not simply live on, sorted by id."""
     living = set(ids.values())
     parts: dict[str, list[tuple[int, int]]] = {}
