@@ -28,7 +28,7 @@ from memkit.journal.turn_parts import TurnParts
 
 READ_CHARACTERS = 4000
 MOST_COMMITS, MOST_FILES, MOST_CHANGES = 2, 4, 3
-NEAR, MUCH = 3.0, 3
+NEAR, MUCH, MOST_SHARED = 3.0, 3, 3
 """A second finding is shown if its score is that near to the best one, and its turn has a third of the edits.
 """
 
@@ -60,12 +60,16 @@ _HEADING = re.compile(r"^[ \t]*(?:\\?#{1,6} [^\n]*|\*\*[^*\n]+\*\*:?[ ]*|\|[^\n]
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,2}[.)])\s")
 _BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+]|\d{1,2}[.)])\s)|(?<=:)\n")
 _CHANGED = re.compile(
-    r"(?:`[^`]+`[ :–—-]+|[\w./-]+\.\w+[ :–—-]+|i(?:['’]ve| have)? (?:now |also )?|all )?"
+    r"(?:`[^`]+`[ :–—-]+|[\w./-]+\.\w+[ :–—-]+|i(?:['’]ve| have)? |all )?(?:(?:now|also|successfully) )?"
     rf"(?:{'|'.join(wording('changed'))})(?:e|ed|ied|ten|te)\b|(?:the|this) (?:change|fix|refactoring)\b",
     re.IGNORECASE,
 )
+_WHOLE = re.compile(r"(?:i(?:['’]ve)? |successfully |all )", re.IGNORECASE)
+"""The start of a change that tells of the work as a whole."""
+
 _STATUS = frozenset(" ".join(wording("status")).split())
 _CAUSE = re.compile(r"(?:the )?(?:root )?(?:cause|problem|issue|bug|reason)\b", re.IGNORECASE)
+_LABEL = re.compile(r"(?:changes?|(?:the )?fix(?:es)?|result|solution|summary): +(?=\w)", re.IGNORECASE)
 _FILE_IN_FRONT = re.compile(r"^(?:`[^`]+`|[\w./-]+\.\w+(?::\d+)?) ?[:–—-]+ (?=\w)")
 _DETAIL = re.compile(
     r" (?:—|–|-|(?:so that|because|instead of|which|ensuring|to (?:match|ensure|avoid))\b) ?|[;:] |\. "
@@ -215,17 +219,23 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
         may_be_short = words and (is_answer or not asked)
         if not (is_telling or may_be_short or (is_change and _NAMES.search(sentence))):
             continue
-        score = float(min(shared, 3))
-        if is_change or _CAUSE.match(sentence):
-            score += 2
-        if _HOLDS.search(sentence):
+        score = float(min(shared, MOST_SHARED))
+        holds = _HOLDS.search(sentence) is not None
+        is_cause = _CAUSE.match(sentence) is not None
+        if is_change or (edits and holds) or (is_cause and not edits):
+            score += 2 + (is_change and (holds or _WHOLE.match(sentence) is not None))
+        elif holds:
             score += 1
+        if edits and is_cause:  # the edits have ended it
+            score -= 2
         if _ASIDE.search(sentence):
             score -= 2
         if "`" in sentence:
             score += 0.5
         if number == 0:
             score += 3 if is_answer else 1 if is_item else 2
+        elif is_item:  # a detail
+            score -= 1
         score -= min(number, 20) / 10
         if is_change and edits and not _ASIDE.search(sentence):
             changes.append((number, score, sentence))
@@ -235,7 +245,7 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
     if len(changes) > 1 and _CHANGED.match(best) and not is_lead:
         chosen = sorted(sorted(changes, key=lambda one: -one[1])[:MOST_CHANGES])
         best = "; ".join(dict.fromkeys(_shortened(sentence) for _, _, sentence in chosen))
-    return best_score + min(len(_stems(subject_words(best)) & title), 3), best
+    return best_score + min(len(_stems(subject_words(best)) & title), MOST_SHARED), best
 
 
 def _shortened(change: str) -> str:
@@ -260,8 +270,8 @@ def _told(answer: str) -> Iterator[tuple[str, bool]]:
     lead = ""
     for block in _BLOCK.split(prose):
         is_item = _ITEM.match(block) is not None
-        for sentence in sentences(block.lstrip("\\ ")):
-            said = f"{lead} {sentence}".strip()
+        for sentence in (_LABEL.sub("", one) for one in sentences(block.lstrip("\\ "))):
+            said = sentence if _CHANGED.match(sentence) else f"{lead} {sentence}".strip()
             if PLAN.match(sentence) or is_question(sentence) or sentence.startswith(("[…", "<")):
                 lead = ""
             elif sentence.endswith(":"):
@@ -270,7 +280,7 @@ def _told(answer: str) -> Iterator[tuple[str, bool]]:
                     continue
                 if _CHANGED.match(sentence) and len(sentence.split()) > FEW_WORDS:
                     yield _OPEN_END.sub("", sentence) + ".", is_item
-                elif subject_words(sentence):
+                elif subject_words(sentence) or _CHANGED.match(sentence):
                     lead = sentence
             elif len(said.split()) < FEW_WORDS and not WIDE.search(said):
                 lead = said if subject_words(sentence) or _SHORT.match(sentence) else ""
@@ -302,4 +312,5 @@ def _plain_end(turn: TurnParts) -> str:
     best = next(statements(turn.answer[:READ_CHARACTERS]), prose)
     if best and not PLAN.match(best):
         return best
-    return turn.tools[-1].partition(" → ")[2] if turn.tools else ""
+    said = turn.tools[-1].partition(" → ")[2] if turn.tools else ""
+    return "" if said == "no result" else said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ from memkit.bullets import (
 )
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.markup import one_line
-from memkit.journal.outcomes import is_main, outcome, shared_subject
+from memkit.journal.outcomes import MOST_SHARED, is_main, outcome, shared_subject
 from memkit.journal.sentences import last_question
 from memkit.journal.turn_parts import TurnParts, read_parts
 from memkit.privacy.redact import redact
@@ -64,20 +65,22 @@ def sessions(day: str, content: DayFile) -> list[DaySession]:
 
     A session with several stretches has the title of the first one, and the main outcome.
     """
-    found: dict[str, DaySession] = {}
+    found: dict[str, list[DaySession]] = {}
     for one in stretches(day, content):
-        first = found.setdefault(one.session, one)
-        if first is not one:
-            times = sorted(filter(None, (first.begins, first.ends, one.begins, one.ends)))
-            found[one.session] = first._replace(
-                begins=times[0] if times else "",
-                ends=times[-1] if times else "",
-                outcome=main_outcome([first, one]),
-                turns=(*first.turns, *one.turns),
-                branch=one.branch or first.branch,
-                edits=first.edits + one.edits,
-            )
-    return list(found.values())
+        found.setdefault(one.session, []).append(one)
+    return [_joined(some) for some in found.values()]
+
+
+def _joined(stretches: Sequence[DaySession]) -> DaySession:
+    times = sorted(time for one in stretches for time in (one.begins, one.ends) if time)
+    return stretches[0]._replace(
+        begins=times[0] if times else "",
+        ends=times[-1] if times else "",
+        outcome=main_outcome(stretches),
+        turns=tuple(turn for one in stretches for turn in one.turns),
+        branch=next((one.branch for one in reversed(stretches) if one.branch), ""),
+        edits=sum(one.edits for one in stretches),
+    )
 
 
 def stretch(day: str, content: DayFile, heading: Section, turns: Sequence[Section]) -> DaySession:
@@ -141,14 +144,15 @@ def main_outcome(stretches: Sequence[DaySession]) -> str:
     """Return the outcome of a session from its stretches of work, in order.
 
     One with a pull request comes before one with a commit, and that before others with edits. Of equal ones,
-    it is the one that shares most with the title of the first stretch; then the last commit, or most edits.
+    it is the one that has most edits and shares most with the title of the first stretch, or the last commit.
     """
     title = stretches[0].title
 
-    def rank(one: DaySession) -> tuple[bool, bool, bool, int, int]:
+    def rank(one: DaySession) -> tuple[bool, bool, bool, float]:
         is_commit = COMMITTED in one.outcome and is_main(one.outcome.removeprefix(COMMITTED))
         shared = shared_subject(one.outcome, title)
-        return PULL_REQUEST in one.outcome, is_commit, one.edits > 0, shared, 0 if is_commit else one.edits
+        weight = shared if is_commit else min(shared, MOST_SHARED) + math.log2(1 + one.edits)
+        return PULL_REQUEST in one.outcome, is_commit, one.edits > 0, weight
 
     return max([one for one in reversed(stretches) if one.outcome] or stretches[:1], key=rank).outcome
 
