@@ -54,14 +54,16 @@ _PULL = re.compile(r"(?:^|[;&|(\n])\s*(?:gh\s+pr|glab\s+mr)\s+(create|merge|clos
 _PULL_TOOL = re.compile(r"create_(?:pull|merge)_request$")
 _PULL_TITLE = re.compile(r"""\s(?:--title|-t)[\s=]+(?:"((?:[^"\n\\]|\\.)+)|'([^'\n]+))""")
 
-_HEADING = re.compile(r"^[ \t]*(?:\\?#{1,6} [^\n]*|\*\*[^*\n]+\*\*:?[ ]*|\|[^\n]*)$", re.MULTILINE)
+_HEADING = re.compile(r"^[ \t]*(?:\\?#{1,6} ([^\n]*)|\*\*([^*\n]+)\*\*:?[ ]*|(\|[^\n]*))$", re.MULTILINE)
 """A heading in an answer, which the journal writes in bold or escaped, or a row of a table."""
+
+_HEADING_NUMBER = re.compile(r"\d{1,2}[.)] ")
 
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,2}[.)])\s")
 _BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+]|\d{1,2}[.)])\s)|(?<=:)\n")
 _CHANGED = re.compile(
     r"(?:`[^`]+`[ :–—-]+|[\w./-]+\.\w+[ :–—-]+|i(?:['’]ve| have)? |all )?(?:(?:now|also|successfully) )?"
-    rf"(?:{'|'.join(wording('changed'))})(?:e|ed|ied|ten|te)\b|(?:the|this) (?:change|fix|refactoring)\b",
+    rf"(?:{'|'.join(wording('changed'))})(?:(?<=mad|rot)e|ed|ied|ten)\b|(?:the|this) (?:change|fix|refactoring)\b",
     re.IGNORECASE,
 )
 _WHOLE = re.compile(r"(?:i(?:['’]ve)? |successfully |all )", re.IGNORECASE)
@@ -69,7 +71,13 @@ _WHOLE = re.compile(r"(?:i(?:['’]ve)? |successfully |all )", re.IGNORECASE)
 
 _STATUS = frozenset(" ".join(wording("status")).split())
 _CAUSE = re.compile(r"(?:the )?(?:root )?(?:cause|problem|issue|bug|reason)\b", re.IGNORECASE)
-_LABEL = re.compile(r"(?:changes?|(?:the )?fix(?:es)?|result|solution|summary): +(?=\w)", re.IGNORECASE)
+_ENDED = re.compile(
+    rf"{_CAUSE.pattern}|before\b|.*\b(?:was|were) (?:(?:missing|not|\w+ing)\b|\w+ly \w+ing\b)|.*\b(?:did|was|were)n['’]t\b",
+    re.IGNORECASE,
+)
+"""What edits have ended."""
+
+_LABEL = re.compile(r"^(?:after|changes?|(?:the )?fix(?:es)?|result|solution|summary): +(?=\w)", re.IGNORECASE)
 _FILE_IN_FRONT = re.compile(r"^(?:`[^`]+`|[\w./-]+\.\w+(?::\d+)?) ?[:–—-]+ (?=\w)")
 _DETAIL = re.compile(
     r" (?:—|–|-|(?:so that|because|instead of|which|ensuring|to (?:match|ensure|avoid))\b) ?|[;:] |\. "
@@ -181,7 +189,7 @@ def _main_findings(turns: Sequence[TurnParts], edits: Sequence[list[str]], title
     found: list[tuple[float, int, str]] = []
     following = [*(turn.prompt for turn in turns[1:]), ""]
     for number, (turn, paths, prompt) in enumerate(zip(turns, edits, following, strict=False)):
-        if turn.outcome == "Interrupted" or _REFUSED.match(prompt):
+        if turn.outcome == "Interrupted" or _REFUSED.match(prompt) or not (turn.prompt or turn.tools):
             continue
         score, sentence = _finding(turn, paths, title)
         if sentence:
@@ -207,7 +215,7 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
     """
     asked = subject_words(turn.prompt[:READ_CHARACTERS])
     subject = _stems([*asked, *subject_words(" ".join(edits))]) | title
-    is_answer = is_question(turn.prompt)
+    is_answer = is_question(turn.prompt) and not edits
     best, best_score = "", -math.inf
     changes: list[tuple[int, float, str]] = []
     said = [one for one in _told(turn.answer[:READ_CHARACTERS]) if not _tells_status(one[0])]
@@ -221,12 +229,11 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
             continue
         score = float(min(shared, MOST_SHARED))
         holds = _HOLDS.search(sentence) is not None
-        is_cause = _CAUSE.match(sentence) is not None
-        if is_change or (edits and holds) or (is_cause and not edits):
+        if is_change or (edits and holds) or (not edits and _CAUSE.match(sentence)):
             score += 2 + (is_change and (holds or _WHOLE.match(sentence) is not None))
         elif holds:
             score += 1
-        if edits and is_cause:  # the edits have ended it
+        if edits and _ENDED.match(sentence):
             score -= 2
         if _ASIDE.search(sentence):
             score -= 2
@@ -266,7 +273,7 @@ def statements(answer: str) -> Iterator[str]:
 
 def _told(answer: str) -> Iterator[tuple[str, bool]]:
     """Yield `statements`, and whether each one is an item of a list."""
-    prose = _HEADING.sub("\n", FENCED.sub("\n", answer))
+    prose = _HEADING.sub(_told_heading, FENCED.sub("\n", answer))
     lead = ""
     for block in _BLOCK.split(prose):
         is_item = _ITEM.match(block) is not None
@@ -287,6 +294,13 @@ def _told(answer: str) -> Iterator[tuple[str, bool]]:
             else:
                 yield said, is_item
                 lead = ""
+
+
+def _told_heading(match: re.Match[str]) -> str:
+    """Return what a heading or a row of a table tells of a change: most only name what is below them."""
+    mark, cells = ("- ", match[3].split("|")) if match[3] else ("", [_HEADING_NUMBER.sub("", match[1] or match[2])])
+    told = next((one for one in map(plain, reversed(cells)) if _CHANGED.match(one)), "")
+    return f"\n\n{mark}{told}\n\n" if told else "\n"
 
 
 def tells_result(sentence: str) -> bool:

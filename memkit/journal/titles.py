@@ -80,7 +80,8 @@ def _cut(line: str) -> str:
     """Shorten a line. If it is too long, first drop clauses at its start that name no subject."""
     whole = line
     while len(line) > TITLE_CHARACTERS and (match := _POLITE.match(line) or _CLAUSE.search(line)):
-        if match.start() and subject_words(line[: match.start()]):
+        head = line[: match.start()]
+        if head and (subject_words(head) or "://" in head):
             break
         line = line[match.end() :]
     return one_line(line if names_subject(line[:TITLE_CHARACTERS]) else whole, TITLE_CHARACTERS)
