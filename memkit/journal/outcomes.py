@@ -59,6 +59,7 @@ _HEADING = re.compile(r"^[ \t]*(?:\\?#{1,6} ([^\n]*)|\*\*([^*\n]+)\*\*:?[ ]*|(\|
 
 _HEADING_NUMBER = re.compile(r"\d{1,2}[.)] ")
 
+_CODE = "<code>"
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,2}[.)])\s")
 _BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+]|\d{1,2}[.)])\s)|(?<=:)\n")
 _CHANGED = re.compile(
@@ -92,6 +93,7 @@ _SHORT = re.compile(r"(?:no|not|yes|ja|nein|non|oui|sí)\b|.*\d", re.IGNORECASE)
 
 _WORDS = re.compile(r"[^\W\d_]{3,}")
 _NAMES = re.compile(r"[`\d]")
+_TESTS = re.compile(r"\b(?:assert|tests?\b|[`\"']?Test[A-Z_])|_tests?\b")
 _ASIDE = re.compile(
     r"\bimports? (?:for|of|statement)|(?:missing|unused)\b.{0,30}\bimport|[`\"'] import\b|\bi was\b",
     re.IGNORECASE,
@@ -99,6 +101,7 @@ _ASIDE = re.compile(
 """An import line, which only serves a change, or what the assistant did on its way."""
 
 _OPEN_END = re.compile(r",?(?: (?:that|to|which|with)(?: \w+)?)?:$")
+_CUT_OFF = re.compile(r"\b(?:is|like|looks?|outputs?|prints?|reads?|see|shows?|to|uses?|with):$")
 _NAME_PARTS = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}|[^\W\d_a-zA-Z]{2,}")
 
 
@@ -198,6 +201,8 @@ def _main_findings(turns: Sequence[TurnParts], edits: Sequence[list[str]], title
         return ""
     found.sort(reverse=True)
     score, number, best = found[0]
+    if score == -math.inf and any(edits):
+        return ""
     if "; " in best:  # several changes of one turn
         return best
     known, count = _stems(subject_words(best)), len(edits[number])
@@ -237,6 +242,8 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
             score -= 2
         if _ASIDE.search(sentence):
             score -= 2
+        if _TESTS.search(sentence):
+            score -= 1
         if "`" in sentence:
             score += 0.5
         if number == 0:
@@ -273,19 +280,23 @@ def statements(answer: str) -> Iterator[str]:
 
 def _told(answer: str) -> Iterator[tuple[str, bool]]:
     """Yield `statements`, and whether each one is an item of a list."""
-    prose = _HEADING.sub(_told_heading, FENCED.sub("\n", answer))
+    prose = _HEADING.sub(_told_heading, FENCED.sub(f"\n\n{_CODE}\n\n", answer))
     lead = ""
     for block in _BLOCK.split(prose):
         is_item = _ITEM.match(block) is not None
         for sentence in (_LABEL.sub("", one) for one in sentences(block.lstrip("\\ "))):
             said = sentence if _CHANGED.match(sentence) else f"{lead} {sentence}".strip()
             if PLAN.match(sentence) or is_question(sentence) or sentence.startswith(("[…", "<")):
+                if sentence == _CODE and _HOLDS.search(lead) and not _CUT_OFF.search(lead):
+                    yield lead.rstrip(":") + ".", is_item
                 lead = ""
             elif sentence.endswith(":"):
                 lead = ""
                 if _tells_status(sentence):
                     continue
-                if _CHANGED.match(sentence) and len(sentence.split()) > FEW_WORDS:
+                if sentence.endswith((" that:", " to:")):
+                    lead = sentence.rstrip(":")
+                elif _CHANGED.match(sentence) and len(sentence.split()) > FEW_WORDS:
                     yield _OPEN_END.sub("", sentence) + ".", is_item
                 elif subject_words(sentence) or _CHANGED.match(sentence):
                     lead = sentence
