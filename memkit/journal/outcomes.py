@@ -84,7 +84,7 @@ _DETAIL = re.compile(
     r" (?:—|–|-|(?:so that|because|instead of|which|ensuring|to (?:match|ensure|avoid))\b) ?|[;:] |\. "
     r"| \([^()]*\)\.?$"
 )
-_HOLDS = wording_pattern("holds", r"\b", r"\b")
+_NOW, _HOLDS = (wording_pattern(name, r"\b", r"\b") for name in ("now", "holds"))
 _REFUSED = wording_pattern("refused")
 """The start of a prompt that rejects the previous answer."""
 
@@ -196,7 +196,7 @@ def _main_findings(turns: Sequence[TurnParts], edits: Sequence[list[str]], title
             continue
         score, sentence = _finding(turn, paths, title)
         if sentence:
-            found.append((score + math.log2(1 + len(paths)) if paths else -math.inf, number, sentence))
+            found.append((score + 1.5 * math.log2(1 + len(paths)) if paths else -math.inf, number, sentence))
     if not found:
         return ""
     found.sort(reverse=True)
@@ -233,13 +233,13 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
         if not (is_telling or may_be_short or (is_change and _NAMES.search(sentence))):
             continue
         score = float(min(shared, MOST_SHARED))
-        holds = _HOLDS.search(sentence) is not None
-        if is_change or (edits and holds) or (not edits and _CAUSE.match(sentence)):
-            score += 2 + (is_change and (holds or _WHOLE.match(sentence) is not None))
-        elif holds:
+        is_now = _NOW.search(sentence) is not None
+        if is_change or (edits and is_now) or (not edits and _CAUSE.match(sentence)):
+            score += 2 + (is_change and (is_now or _WHOLE.match(sentence) is not None))
+        elif is_now or _HOLDS.search(sentence):
             score += 1
         if edits and _ENDED.match(sentence):
-            score -= 2
+            score -= 4
         if _ASIDE.search(sentence):
             score -= 2
         if _TESTS.search(sentence):
@@ -287,7 +287,7 @@ def _told(answer: str) -> Iterator[tuple[str, bool]]:
         for sentence in (_LABEL.sub("", one) for one in sentences(block.lstrip("\\ "))):
             said = sentence if _CHANGED.match(sentence) else f"{lead} {sentence}".strip()
             if PLAN.match(sentence) or is_question(sentence) or sentence.startswith(("[…", "<")):
-                if sentence == _CODE and _HOLDS.search(lead) and not _CUT_OFF.search(lead):
+                if sentence == _CODE and _NOW.search(lead) and not _CUT_OFF.search(lead):
                     yield lead.rstrip(":") + ".", is_item
                 lead = ""
             elif sentence.endswith(":"):
