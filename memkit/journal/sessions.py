@@ -154,8 +154,7 @@ def main_outcome(stretches: Sequence[DaySession]) -> str:
         weight = shared if is_commit else min(shared, MOST_SHARED) + math.log2(1 + one.edits)
         return PULL_REQUEST in one.outcome, is_commit, one.edits > 0, weight
 
-    main = max([one for one in reversed(stretches) if one.outcome] or stretches[:1], key=rank)
-    return main.outcome if main is stretches[-1] else main.outcome.partition(f" · {OPEN}")[0]
+    return max([one for one in reversed(stretches) if one.outcome] or stretches[:1], key=rank).outcome
 
 
 def turn_outcome(section: str) -> str:
