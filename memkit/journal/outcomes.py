@@ -100,7 +100,7 @@ _ASIDE = re.compile(
 )
 """An import line, which only serves a change, or what the assistant did on its way."""
 
-_OPEN_END = re.compile(r",?(?: (?:that|to|which|with)(?: \w+)?)?:$")
+_OPEN_END = re.compile(r",?(?: (?:that|to|which|with)(?: the following)?(?: \w+){0,2})?:$")
 _CUT_OFF = re.compile(r"\b(?:is|like|looks?|outputs?|prints?|reads?|see|shows?|to|uses?|with):$")
 _NAME_PARTS = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}|[^\W\d_a-zA-Z]{2,}")
 
@@ -205,13 +205,14 @@ def _main_findings(turns: Sequence[TurnParts], edits: Sequence[list[str]], title
         return ""
     if "; " in best:  # several changes of one turn
         return best
-    known, count = _stems(subject_words(best)), len(edits[number])
+    known, told = _stems(subject_words(best)), {number: best}
     for its_score, other, sentence in found[1:]:
-        is_main = its_score > score - NEAR and len(edits[other]) * MUCH >= count
-        if is_main and len(_stems(subject_words(sentence)) - known) > 1:
-            both = (best, sentence) if number < other else (sentence, best)
-            return "; ".join(map(_shortened, both))
-    return best
+        words = _stems(subject_words(sentence))
+        is_main = its_score > score - NEAR and len(edits[other]) * MUCH >= len(edits[number])
+        if is_main and len(words - known) > 1 and len(told) < MOST_CHANGES:
+            told[other] = sentence
+            known |= words
+    return "; ".join(_shortened(told[one]) for one in sorted(told)) if len(told) > 1 else best
 
 
 def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[float, str]:
