@@ -73,7 +73,7 @@ _WHOLE = re.compile(r"(?:i(?:['’]ve)? |successfully |all )", re.IGNORECASE)
 _STATUS = frozenset(" ".join(wording("status")).split())
 _CAUSE = re.compile(r"(?:the )?(?:root )?(?:cause|problem|issue|bug|reason)\b", re.IGNORECASE)
 _ENDED = re.compile(
-    rf"{_CAUSE.pattern}|before\b|.*\b(?:was|were) (?:(?:missing|not|\w+ing)\b|\w+ly \w+ing\b)|.*\b(?:did|was|were)n['’]t\b",
+    rf"{_CAUSE.pattern}|before\b|.*\b(?:are|is) failing\b|.*\b(?:was|were) (?:(?:failing|missing|not|\w+ing)\b|\w+ly \w+ing\b)|.*\b(?:did|was|were)n['’]t\b",
     re.IGNORECASE,
 )
 """What edits have ended."""

@@ -21,7 +21,14 @@ from memkit.bullets import (
 )
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.markup import one_line
-from memkit.journal.outcomes import MOST_SHARED, is_main, outcome, shared_subject
+from memkit.journal.outcomes import (
+    MOST_CHANGES,
+    MOST_SHARED,
+    is_main,
+    main_commits,
+    outcome,
+    shared_subject,
+)
 from memkit.journal.sentences import last_question
 from memkit.journal.turn_parts import TurnParts, read_parts
 from memkit.privacy.redact import redact
@@ -143,18 +150,24 @@ def _outcome(
 def main_outcome(stretches: Sequence[DaySession]) -> str:
     """Return the outcome of a session from its stretches of work, in order.
 
-    One with a pull request comes before one with a commit, and that before others with edits. Of equal ones,
-    it is the one that has most edits and shares most with the title of the first stretch, or the last commit.
+    One with a pull request comes before those with commits, and these before others with edits. Of equal ones,
+    it is the one that has most edits and shares most with the title of the first stretch.
     """
     title = stretches[0].title
 
     def rank(one: DaySession) -> tuple[bool, bool, bool, float]:
-        is_commit = COMMITTED in one.outcome and is_main(one.outcome.removeprefix(COMMITTED))
-        shared = shared_subject(one.outcome, title)
-        weight = shared if is_commit else min(shared, MOST_SHARED) + math.log2(1 + one.edits)
-        return PULL_REQUEST in one.outcome, is_commit, one.edits > 0, weight
+        weight = min(shared_subject(one.outcome, title), MOST_SHARED) + math.log2(1 + one.edits)
+        return PULL_REQUEST in one.outcome, any(map(is_main, _commits(one))), one.edits > 0, weight
 
-    return max([one for one in reversed(stretches) if one.outcome] or stretches[:1], key=rank).outcome
+    main = max([one for one in reversed(stretches) if one.outcome] or stretches[:1], key=rank)
+    own = _commits(main)
+    done = main_commits([subject for one in stretches for subject in _commits(one)], max(len(own), MOST_CHANGES))
+    return main.outcome.replace("; ".join(own), "; ".join(done)) if own else main.outcome
+
+
+def _commits(one: DaySession) -> list[str]:
+    said = one.outcome.partition(COMMITTED)[2].partition(" · ")[0]
+    return said.split("; ") if said else []
 
 
 def turn_outcome(section: str) -> str:
