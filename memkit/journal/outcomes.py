@@ -29,8 +29,7 @@ from memkit.journal.turn_parts import TurnParts
 READ_CHARACTERS = 4000
 MOST_COMMITS, MOST_FILES, MOST_CHANGES = 2, 4, 3
 NEAR, MUCH, MOST_SHARED = 3.0, 3, 3
-"""A second finding is shown if its score is that near to the best one, and its turn has a third of the edits.
-"""
+"""Another finding is shown if its score is that near to the best one, and its turn has a third of the edits."""
 
 FEW_WORDS = 4
 """A sentence with fewer words, such as "No." or "Clean solution.", needs the next one."""
@@ -57,14 +56,14 @@ _PULL_TITLE = re.compile(r"""\s(?:--title|-t)[\s=]+(?:"((?:[^"\n\\]|\\.)+)|'([^'
 _HEADING = re.compile(r"^[ \t]*(?:\\?#{1,6} ([^\n]*)|\*\*([^*\n]+)\*\*:?[ ]*|(\|[^\n]*))$", re.MULTILINE)
 """A heading in an answer, which the journal writes in bold or escaped, or a row of a table."""
 
-_HEADING_NUMBER = re.compile(r"\d{1,2}[.)] ")
-
+_NUMBER = re.compile(r"\d{1,2}[.)] ")
 _CODE = "<code>"
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,2}[.)])\s")
 _BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+]|\d{1,2}[.)])\s)|(?<=:)\n")
 _CHANGED = re.compile(
     r"(?:`[^`]+`[ :–—-]+|[\w./-]+\.\w+[ :–—-]+|i(?:['’]ve| have)? |all )?(?:(?:now|also|successfully) )?"
-    rf"(?:{'|'.join(wording('changed'))})(?:(?<=mad|rot)e|ed|ied|ten)\b|(?:the|this) (?:change|fix|refactoring)\b",
+    rf"(?:{'|'.join(wording('changed'))})(?:(?<=mad|rot)e|ed|ied|ten)\b"
+    r"|(?:the|this) (?:change|fix|refactoring)\b",
     re.IGNORECASE,
 )
 _WHOLE = re.compile(r"(?:i(?:['’]ve)? |successfully |all )", re.IGNORECASE)
@@ -73,12 +72,13 @@ _WHOLE = re.compile(r"(?:i(?:['’]ve)? |successfully |all )", re.IGNORECASE)
 _STATUS = frozenset(" ".join(wording("status")).split())
 _CAUSE = re.compile(r"(?:the )?(?:root )?(?:cause|problem|issue|bug|reason)\b", re.IGNORECASE)
 _ENDED = re.compile(
-    rf"{_CAUSE.pattern}|before\b|.*\b(?:are|is) failing\b|.*\b(?:was|were) (?:(?:failing|missing|not|\w+ing)\b|\w+ly \w+ing\b)|.*\b(?:did|was|were)n['’]t\b",
+    rf"\A(?:before\b|{_CAUSE.pattern})|\b(?:are|is|was|were) failing\b|\b(?:did|was|were)n['’]t\b"
+    r"|\b(?:was|were) (?:missing|not|(?:\w+ly )?\w+ing)\b",
     re.IGNORECASE,
 )
 """What edits have ended."""
 
-_LABEL = re.compile(r"^(?:after|changes?|(?:the )?fix(?:es)?|result|solution|summary): +(?=\w)", re.IGNORECASE)
+_LABEL = re.compile(r"^(?:after|changes?|fix(?:es)?|result|solution|summary): +(?=\w)", re.IGNORECASE)
 _FILE_IN_FRONT = re.compile(r"^(?:`[^`]+`|[\w./-]+\.\w+(?::\d+)?) ?[:–—-]+ (?=\w)")
 _DETAIL = re.compile(
     r" (?:—|–|-|(?:so that|because|instead of|which|ensuring|to (?:match|ensure|avoid))\b) ?|[;:] |\. "
@@ -93,6 +93,7 @@ _SHORT = re.compile(r"(?:no|not|yes|ja|nein|non|oui|sí)\b|.*\d", re.IGNORECASE)
 
 _WORDS = re.compile(r"[^\W\d_]{3,}")
 _NAMES = re.compile(r"[`\d]")
+_CUT_OFF = re.compile(r"\b(?:is|like|looks?|outputs?|prints?|reads?|see|shows?|to|uses?|with):$")
 _TESTS = re.compile(r"\b(?:assert|tests?\b|[`\"']?Test[A-Z_])|_tests?\b")
 _ASIDE = re.compile(
     r"\bimports? (?:for|of|statement)|(?:missing|unused)\b.{0,30}\bimport|[`\"'] import\b|\bi was\b",
@@ -101,7 +102,6 @@ _ASIDE = re.compile(
 """An import line, which only serves a change, or what the assistant did on its way."""
 
 _OPEN_END = re.compile(r",?(?: (?:that|to|which|with)(?: the following)?(?: \w+){0,2})?:$")
-_CUT_OFF = re.compile(r"\b(?:is|like|looks?|outputs?|prints?|reads?|see|shows?|to|uses?|with):$")
 _NAME_PARTS = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}|[^\W\d_a-zA-Z]{2,}")
 
 
@@ -239,7 +239,7 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
             score += 2 + (is_change and (is_now or _WHOLE.match(sentence) is not None))
         elif is_now or _HOLDS.search(sentence):
             score += 1
-        if edits and _ENDED.match(sentence):
+        if edits and _ENDED.search(sentence):
             score -= 4
         if _ASIDE.search(sentence):
             score -= 2
@@ -310,9 +310,9 @@ def _told(answer: str) -> Iterator[tuple[str, bool]]:
 
 def _told_heading(match: re.Match[str]) -> str:
     """Return what a heading or a row of a table tells of a change: most only name what is below them."""
-    mark, cells = ("- ", match[3].split("|")) if match[3] else ("", [_HEADING_NUMBER.sub("", match[1] or match[2])])
+    cells = match[3].split("|") if match[3] else [_NUMBER.sub("", match[1] or match[2], count=1)]
     told = next((one for one in map(plain, reversed(cells)) if _CHANGED.match(one)), "")
-    return f"\n\n{mark}{told}\n\n" if told else "\n"
+    return f"\n\n{'- ' if match[3] else ''}{told}\n\n" if told else "\n"
 
 
 def tells_result(sentence: str) -> bool:

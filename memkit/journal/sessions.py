@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -35,6 +36,7 @@ from memkit.privacy.redact import redact
 from memkit.text import one_line as folded
 
 OUTCOME_CHARACTERS = 240
+_MORE = re.compile(r"; and \d+ more\Z")
 
 
 class DaySession(NamedTuple):
@@ -150,24 +152,27 @@ def _outcome(
 def main_outcome(stretches: Sequence[DaySession]) -> str:
     """Return the outcome of a session from its stretches of work, in order.
 
-    One with a pull request comes before those with commits, and these before others with edits. Of equal ones,
-    it is the one that has most edits and shares most with the title of the first stretch.
+    One with a pull request comes before those with commits, and these before others with edits. Of equal
+    ones, it is the one that has most edits and shares most with the title of the first stretch.
     """
     title = stretches[0].title
 
     def rank(one: DaySession) -> tuple[bool, bool, bool, float]:
         weight = min(shared_subject(one.outcome, title), MOST_SHARED) + math.log2(1 + one.edits)
-        return PULL_REQUEST in one.outcome, any(map(is_main, _commits(one))), one.edits > 0, weight
+        is_commit = any(map(is_main, _committed(one).split("; ")))
+        return PULL_REQUEST in one.outcome, is_commit, one.edits > 0, weight
 
     main = max([one for one in reversed(stretches) if one.outcome] or stretches[:1], key=rank)
-    own = _commits(main)
-    done = main_commits([subject for one in stretches for subject in _commits(one)], max(len(own), MOST_CHANGES))
-    return main.outcome.replace("; ".join(own), "; ".join(done)) if own else main.outcome
+    own = _committed(main)
+    if not own or len(stretches) == 1:
+        return main.outcome
+    done = [subject for one in stretches for subject in _committed(one).split("; ")]
+    subjects = main_commits(filter(None, done), max(MOST_CHANGES, own.count("; ") + 1))
+    return main.outcome.replace(own, "; ".join(subjects))
 
 
-def _commits(one: DaySession) -> list[str]:
-    said = one.outcome.partition(COMMITTED)[2].partition(" · ")[0]
-    return said.split("; ") if said else []
+def _committed(one: DaySession) -> str:
+    return _MORE.sub("", one.outcome.partition(COMMITTED)[2].partition(" · ")[0])
 
 
 def turn_outcome(section: str) -> str:
