@@ -29,7 +29,7 @@ from memkit.journal.turn_parts import TurnParts
 READ_CHARACTERS = 4000
 MOST_COMMITS, MOST_FILES, MOST_CHANGES = 2, 4, 3
 NEAR, MUCH, MOST_SHARED = 3.0, 3, 3
-"""Another finding is shown if its score is that near to the best one, and its turn has a third of the edits."""
+"""Another finding is shown if its score is that near to the best, and its turn has a third of the edits."""
 
 FEW_WORDS = 4
 """A sentence with fewer words, such as "No." or "Clean solution.", needs the next one."""
@@ -39,6 +39,7 @@ _COMMIT = re.compile(
     r"(?:^|[;&|(\n])\s*(?:(?!echo|printf)\w+\s+)?git(?:\s+-\S+(?:\s+[^\s-]\S*)?)*?\s+commit\b(?P<rest>.*)",
     re.DOTALL,
 )
+_REBASE = re.compile(r"\brebase\b")
 _SUBJECT = re.compile(
     r"""(?:\s-[a-z]*m|\s--message|-F\ -)[\s=]*
     (?:(?:"\$\(cat\ )?<<-?\s*(?P<mark>['"]?)\w+(?P=mark)\s+(?P<here>[^\n]+)
@@ -72,7 +73,7 @@ _WHOLE = re.compile(r"(?:i(?:['’]ve)? |successfully |all )", re.IGNORECASE)
 _STATUS = frozenset(" ".join(wording("status")).split())
 _CAUSE = re.compile(r"(?:the )?(?:root )?(?:cause|problem|issue|bug|reason)\b", re.IGNORECASE)
 _ENDED = re.compile(
-    rf"\A(?:before\b|{_CAUSE.pattern})|\b(?:are|is|was|were) failing\b|\b(?:did|was|were)n['’]t\b"
+    rf"\A(?:(?:before|if)\b|{_CAUSE.pattern})|\b(?:are|is|was|were) failing\b|\b(?:did|was|were)n['’]t\b"
     r"|\b(?:was|were) (?:missing|not|(?:\w+ly )?\w+ing)\b",
     re.IGNORECASE,
 )
@@ -85,13 +86,14 @@ _DETAIL = re.compile(
     r"| \([^()]*\)\.?$"
 )
 _NOW, _HOLDS = (wording_pattern(name, r"\b", r"\b") for name in ("now", "holds"))
-_REFUSED = wording_pattern("refused")
+_UNDONE, _REFUSED = wording_pattern("undone"), wording_pattern("refused")
 """The start of a prompt that rejects the previous answer."""
 
 _SHORT = re.compile(r"(?:no|not|yes|ja|nein|non|oui|sí)\b|.*\d", re.IGNORECASE)
 """A short answer that the next sentence explains."""
 
 _WORDS = re.compile(r"[^\W\d_]{3,}")
+_QUOTED = re.compile(r"`[^`]+`")
 _NAMES = re.compile(r"[`\d]")
 _CUT_OFF = re.compile(r"\b(?:is|like|looks?|outputs?|prints?|reads?|see|shows?|to|uses?|with):$")
 _TESTS = re.compile(r"\b(?:assert|tests?\b|[`\"']?Test[A-Z_])|_tests?\b")
@@ -111,6 +113,8 @@ def commits(call: Call) -> Iterator[str]:
         return
     match = _COMMIT.search(call.given)
     if match is not None and "<<" in call.given[: match.start()]:  # a script that the call wrote
+        return
+    if match is None and _REBASE.search(call.given):  # it names older commits
         return
     written = COMMIT_LINE.findall(call.outcome)
     subject = _SUBJECT.search(match["rest"]) if match else None
@@ -222,6 +226,7 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
     asked = subject_words(turn.prompt[:READ_CHARACTERS])
     subject = _stems([*asked, *subject_words(" ".join(edits))]) | title
     is_answer = is_question(turn.prompt) and not edits
+    is_undone = any(map(_UNDONE.match, [*sentences(turn.answer.rpartition("\n")[2])][-1:]))
     best, best_score = "", -math.inf
     changes: list[tuple[int, float, str]] = []
     said = [one for one in _told(turn.answer[:READ_CHARACTERS]) if not _tells_status(one[0])]
@@ -235,6 +240,8 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
             continue
         score = float(min(shared, MOST_SHARED))
         is_now = _NOW.search(sentence) is not None
+        if edits and is_undone and not (is_change or is_now):
+            continue
         if is_change or (edits and is_now) or (not edits and _CAUSE.match(sentence)):
             score += 2 + (is_change and (is_now or _WHOLE.match(sentence) is not None))
         elif is_now or _HOLDS.search(sentence):
@@ -293,7 +300,7 @@ def _told(answer: str) -> Iterator[tuple[str, bool]]:
                 lead = ""
             elif sentence.endswith(":"):
                 lead = ""
-                if _tells_status(sentence):
+                if _tells_status(_QUOTED.sub("", sentence) if " changes " in sentence else sentence):
                     continue
                 if sentence.endswith((" that:", " to:")):
                     lead = sentence.rstrip(":")

@@ -106,6 +106,8 @@ def test_the_main_commits_are_shown() -> None:
     commits = [f"Bash `git commit -m x` → [main 77c1e0{n}] {one}" for n, one in enumerate(subjects[1:3])]
     edit = _turn("show the author", "Each entry shows its author and its license now.", "Edit src/list.py", *commits)
     assert outcome([edit]) == "Each entry shows its author and its license now."
+    rebased = "Bash `git rebase --continue` → [detached HEAD 77c1e04] feat: an older commit"
+    assert outcome([_turn("go on", "Let me continue.", "Edit src/list.py", rebased)]) == "Edited: src/list.py"
 
 
 COMMITTED = "- Committed: Move the gateway <!-- grip:ab turns:t2 by:extract -->\n"
@@ -166,6 +168,10 @@ def test_a_list_of_changes_is_joined_without_files_and_reasons() -> None:
     ("| File | What |\n|---|---|\n| src/cache.py | Added a limit to the cache |", "Added a limit to the cache"),
     ("Done. The list now names the cache key:\n\n```\na\n```\n\nAnything else?", "The list now names the cache key."),
     ("Changed `Cache.get()` to:\n- Read the key first\n- Return it", "Changed `Cache.get()` to Read the key first"),
+    # Of an answer that was cut off, only a change holds; and a number of changes tells none.
+    ("The cache keys end in a digest. Let me run the tests:", "Edited: src/cache.py"),
+    ("Dropped the digest of cache keys. Let me run the tests:", "Dropped the digest of cache keys."),
+    ("I made two changes to `src/cache.py`:\n\n1. The cache key is cut", "The cache key is cut"),
     # What the user may do now is no change.
     ("Try `cache --clear` to drop the cache keys. Or not.", "Edited: src/cache.py"),
 ])  # fmt: skip
