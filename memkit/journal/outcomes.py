@@ -95,7 +95,7 @@ _SHORT = re.compile(r"(?:no|not|yes|ja|nein|non|oui|sí)\b|.*\d", re.IGNORECASE)
 _WORDS = re.compile(r"[^\W\d_]{3,}")
 _QUOTED = re.compile(r"`[^`]+`")
 _NAMES = re.compile(r"[`\d]")
-_CUT_OFF = re.compile(r"\b(?:is|like|looks?|outputs?|prints?|reads?|see|shows?|to|uses?|with):$")
+_CUT_OFF = re.compile(r"\b(?:now \w+|as|is|like|looks?|reads?|see|shows?|to|uses?|with):$")
 _TESTS = re.compile(r"\b(?:assert|tests?\b|[`\"']?Test[A-Z_])|_tests?\b")
 _ASIDE = re.compile(
     r"\bimports? (?:for|of|statement)|(?:missing|unused)\b.{0,30}\bimport|[`\"'] import\b|\bi was\b",
@@ -295,8 +295,6 @@ def _told(answer: str) -> Iterator[tuple[str, bool]]:
         for sentence in (_LABEL.sub("", one) for one in sentences(block.lstrip("\\ "))):
             said = sentence if _CHANGED.match(sentence) else f"{lead} {sentence}".strip()
             if PLAN.match(sentence) or is_question(sentence) or sentence.startswith(("[…", "<")):
-                if sentence == _CODE and _NOW.search(lead) and not _CUT_OFF.search(lead):
-                    yield lead.rstrip(":") + ".", is_item
                 lead = ""
             elif sentence.endswith(":"):
                 lead = ""
@@ -304,7 +302,9 @@ def _told(answer: str) -> Iterator[tuple[str, bool]]:
                     continue
                 if sentence.endswith((" that:", " to:")):
                     lead = sentence.rstrip(":")
-                elif _CHANGED.match(sentence) and len(sentence.split()) > FEW_WORDS:
+                elif len(sentence.split()) > FEW_WORDS and (
+                    _CHANGED.match(sentence) or (_NOW.search(sentence) and not _CUT_OFF.search(sentence))
+                ):
                     yield _OPEN_END.sub("", sentence) + ".", is_item
                 elif subject_words(sentence) or _CHANGED.match(sentence):
                     lead = sentence
