@@ -23,6 +23,7 @@ from memkit.journal.sentences import (
     wording,
     wording_pattern,
 )
+from memkit.journal.titles import ACCEPTED
 from memkit.journal.tool_lines import COMMIT_LINE, PULL_URL, Call, read_call
 from memkit.journal.turn_parts import TurnParts
 
@@ -85,6 +86,7 @@ _DETAIL = re.compile(
     r" (?:—|–|-|(?:so that|because|instead of|which|ensuring|to (?:match|ensure|avoid))\b) ?|[;:] |\. "
     r"| \([^()]*\)\.?$"
 )
+_PLANNED = "Implemented the plan: "
 _NOW, _HOLDS = (wording_pattern(name, r"\b", r"\b") for name in ("now", "holds"))
 _UNDONE, _REFUSED = wording_pattern("undone"), wording_pattern("refused")
 """The start of a prompt that rejects the previous answer."""
@@ -267,7 +269,9 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
     if len(changes) > 1 and _CHANGED.match(best) and not is_lead:
         chosen = sorted(sorted(changes, key=lambda one: -one[1])[:MOST_CHANGES])
         best = "; ".join(dict.fromkeys(_shortened(sentence) for _, _, sentence in chosen))
-    return best_score + min(len(_stems(subject_words(best)) & title), MOST_SHARED), best
+    score = best_score + min(len(_stems(subject_words(best)) & title), MOST_SHARED)
+    is_planned = edits and ACCEPTED.match(turn.prompt) and not is_undone and not _WHOLE.match(best)
+    return score, _PLANNED + _FILE_IN_FRONT.sub("", best) if best and is_planned else best
 
 
 def _shortened(change: str) -> str:

@@ -31,7 +31,7 @@ _STOPPED = "Operation stopped by hook: "
 _LINK = re.compile(r"!?\[([^\[\]]+)\]\([^()\s]*\)")
 _TICKS = re.compile(r"(`+) ?([^`]+?) ?\1(?!`)")
 _REVIEW = wording_pattern("pasted review")
-_ACCEPTED = wording_pattern("accepted plan", after=r"[^:：\n]{0,20}[:：]\s*(?:\n|\Z)")
+ACCEPTED = wording_pattern("accepted plan", after=r"[^:：\n]{0,20}[:：]\s*(?:\n|\Z)")
 _KIND = wording_pattern("kinds of plans")
 _CLAUSE = re.compile(r"(?:(?<=[,.;:!?])| [-–—]) +(?:(?:and|but|so) +)?| +(?:and|but|so) +")
 _POLITE = wording_pattern("polite")
@@ -44,7 +44,7 @@ def title_of(prompt: str, answer: str) -> str:
     first such sentence of the answer. A short line that ends with a colon joins the next one. A pasted review
     holds a reviewer's words, so the title comes from the answer to it.
     """
-    plan = _ACCEPTED.match(prompt)
+    plan = ACCEPTED.match(prompt)
     lines = list(_telling_lines(prompt[plan.end() :] if plan else prompt))
     asked = next(filter(names_subject, lines), lines[0]) if lines else ""
     if plan and lines:

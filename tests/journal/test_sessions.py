@@ -179,6 +179,15 @@ def test_what_an_answer_tells_of_edits(answer: str, told: str) -> None:
     assert outcome([_turn("the cache keys are wrong", answer, "Edit src/cache.py")]) == told
 
 
+def test_an_accepted_plan_is_what_was_done() -> None:
+    plan = "Implement the following plan:\n\n# Cache keys expire"
+    answer = "All done.\n\n- `src/cache.py`: Added a limit to the cache"
+    told = "Implemented the plan: Added a limit to the cache"
+    assert outcome([_turn(plan, answer, "Edit src/cache.py")]) == told
+    undone = _turn(plan, "Added a limit to the cache. Let me run the tests:", "Edit src/cache.py")
+    assert outcome([undone]) == "Added a limit to the cache."
+
+
 def test_a_finding_before_edits_does_not_hold() -> None:
     cause = _turn("why do the tests of the cache fail?", "The cache keys end in a digest, so the tests fail.")
     assert outcome([cause, _turn("fix it", "Let me run the tests.", "Edit src/cache.py")]) == "Edited: src/cache.py"
