@@ -23,14 +23,14 @@ from memkit.journal.sentences import (
     wording,
     wording_pattern,
 )
+from memkit.journal.titles import ACCEPTED
 from memkit.journal.tool_lines import COMMIT_LINE, PULL_URL, Call, read_call
 from memkit.journal.turn_parts import TurnParts
 
 READ_CHARACTERS = 4000
 MOST_COMMITS, MOST_FILES, MOST_CHANGES = 2, 4, 3
-NEAR, MUCH = 3.0, 3
-"""A second finding is shown if its score is that near to the best one, and its turn has a third of the edits.
-"""
+NEAR, MUCH, MOST_SHARED = 3.0, 3, 3
+"""Another finding is shown if its score is that near to the best, and its turn has a third of the edits."""
 
 FEW_WORDS = 4
 """A sentence with fewer words, such as "No." or "Clean solution.", needs the next one."""
@@ -40,6 +40,7 @@ _COMMIT = re.compile(
     r"(?:^|[;&|(\n])\s*(?:(?!echo|printf)\w+\s+)?git(?:\s+-\S+(?:\s+[^\s-]\S*)?)*?\s+commit\b(?P<rest>.*)",
     re.DOTALL,
 )
+_REBASE = re.compile(r"\brebase\b")
 _SUBJECT = re.compile(
     r"""(?:\s-[a-z]*m|\s--message|-F\ -)[\s=]*
     (?:(?:"\$\(cat\ )?<<-?\s*(?P<mark>['"]?)\w+(?P=mark)\s+(?P<here>[^\n]+)
@@ -54,25 +55,40 @@ _PULL = re.compile(r"(?:^|[;&|(\n])\s*(?:gh\s+pr|glab\s+mr)\s+(create|merge|clos
 _PULL_TOOL = re.compile(r"create_(?:pull|merge)_request$")
 _PULL_TITLE = re.compile(r"""\s(?:--title|-t)[\s=]+(?:"((?:[^"\n\\]|\\.)+)|'([^'\n]+))""")
 
-_HEADING = re.compile(r"^[ \t]*(?:\\?#{1,6} [^\n]*|\*\*[^*\n]+\*\*:?[ ]*|\|[^\n]*)$", re.MULTILINE)
+_HEADING = re.compile(r"^[ \t]*(?:\\?#{1,6} ([^\n]*)|\*\*([^*\n]+)\*\*:?[ ]*|(\|[^\n]*))$", re.MULTILINE)
 """A heading in an answer, which the journal writes in bold or escaped, or a row of a table."""
 
+_NUMBER = re.compile(r"\d{1,2}[.)] ")
+_CODE = "<code>"
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,2}[.)])\s")
 _BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+]|\d{1,2}[.)])\s)|(?<=:)\n")
 _CHANGED = re.compile(
-    r"(?:`[^`]+`[ :–—-]+|[\w./-]+\.\w+[ :–—-]+|i(?:['’]ve| have)? (?:now |also )?|all )?"
-    rf"(?:{'|'.join(wording('changed'))})(?:e|ed|ied|ten|te)\b|(?:the|this) (?:change|fix|refactoring)\b",
+    r"(?:`[^`]+`[ :–—-]+|[\w./-]+\.\w+[ :–—-]+|i(?:['’]ve| have)? |all )?(?:(?:now|also|successfully) )?"
+    rf"(?:{'|'.join(wording('changed'))})(?:(?<=mad|rot)e|ed|ied|ten)\b"
+    r"|(?:the|this) (?:change|fix|refactoring)\b",
     re.IGNORECASE,
 )
+_WHOLE = re.compile(r"(?:i(?:['’]ve)? |successfully |all )", re.IGNORECASE)
+"""The start of a change that tells of the work as a whole."""
+
 _STATUS = frozenset(" ".join(wording("status")).split())
 _CAUSE = re.compile(r"(?:the )?(?:root )?(?:cause|problem|issue|bug|reason)\b", re.IGNORECASE)
+_ENDED = re.compile(
+    rf"\A(?:(?:before|if)\b|{_CAUSE.pattern})|\b(?:are|is|was|were) failing\b|\b(?:did|was|were)n['’]t\b"
+    r"|\b(?:was|were) (?:missing|not|(?:\w+ly )?\w+ing)\b",
+    re.IGNORECASE,
+)
+"""What edits have ended."""
+
+_LABEL = re.compile(r"^(?:after|changes?|fix(?:es)?|result|solution|summary): +(?=\w)", re.IGNORECASE)
 _FILE_IN_FRONT = re.compile(r"^(?:`[^`]+`|[\w./-]+\.\w+(?::\d+)?) ?[:–—-]+ (?=\w)")
 _DETAIL = re.compile(
     r" (?:—|–|-|(?:so that|because|instead of|which|ensuring|to (?:match|ensure|avoid))\b) ?|[;:] |\. "
     r"| \([^()]*\)\.?$"
 )
-_HOLDS = wording_pattern("holds", r"\b", r"\b")
-_REFUSED = wording_pattern("refused")
+_PLANNED = "Implemented the plan: "
+_NOW, _HOLDS = (wording_pattern(name, r"\b", r"\b") for name in ("now", "holds"))
+_UNDONE, _REFUSED = wording_pattern("undone"), wording_pattern("refused")
 """The start of a prompt that rejects the previous answer."""
 
 _THANKS = wording_pattern("thanks", r"(?:\w+[,.! ]+){0,3}?", r"\b")
@@ -81,14 +97,17 @@ _SHORT = re.compile(r"(?:no|not|yes|ja|nein|non|oui|sí)\b|.*\d", re.IGNORECASE)
 """A short answer that the next sentence explains."""
 
 _WORDS = re.compile(r"[^\W\d_]{3,}")
+_QUOTED = re.compile(r"`[^`]+`")
 _NAMES = re.compile(r"[`\d]")
+_CUT_OFF = re.compile(r"\b(?:now \w+|as|is|like|looks?|reads?|see|shows?|to|uses?|with):$")
+_TESTS = re.compile(r"\b(?:assert|tests?\b|[`\"']?Test[A-Z_])|_tests?\b")
 _ASIDE = re.compile(
     r"\bimports? (?:for|of|statement)|(?:missing|unused)\b.{0,30}\bimport|[`\"'] import\b|\bi was\b",
     re.IGNORECASE,
 )
 """An import line, which only serves a change, or what the assistant did on its way."""
 
-_OPEN_END = re.compile(r",?(?: (?:that|to|which|with)(?: \w+)?)?:$")
+_OPEN_END = re.compile(r",?(?: (?:that|to|which|with)(?: the following)?(?: \w+){0,2})?:$")
 _NAME_PARTS = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}|[^\W\d_a-zA-Z]{2,}")
 
 
@@ -98,6 +117,8 @@ def commits(call: Call) -> Iterator[str]:
         return
     match = _COMMIT.search(call.given)
     if match is not None and "<<" in call.given[: match.start()]:  # a script that the call wrote
+        return
+    if match is None and _REBASE.search(call.given):  # it names older commits
         return
     written = COMMIT_LINE.findall(call.outcome)
     subject = _SUBJECT.search(match["rest"]) if match else None
@@ -186,24 +207,27 @@ def _main_findings(turns: Sequence[TurnParts], edits: Sequence[list[str]], title
     found: list[tuple[float, int, str]] = []
     following = [*(turn.prompt for turn in turns[1:]), ""]
     for number, (turn, paths, prompt) in enumerate(zip(turns, edits, following, strict=False)):
-        if turn.outcome == "Interrupted" or _REFUSED.match(prompt):
+        if turn.outcome == "Interrupted" or _REFUSED.match(prompt) or not (turn.prompt or turn.tools):
             continue
         score, sentence = _finding(turn, paths, title)
         if sentence:
-            found.append((score + math.log2(1 + len(paths)) if paths else -math.inf, number, sentence))
+            found.append((score + 1.5 * math.log2(1 + len(paths)) if paths else -math.inf, number, sentence))
     if not found:
         return ""
     found.sort(reverse=True)
     score, number, best = found[0]
+    if score == -math.inf and any(edits):
+        return ""
     if "; " in best:  # several changes of one turn
         return best
-    known, count = _stems(subject_words(best)), len(edits[number])
+    known, told = _stems(subject_words(best)), {number: best}
     for its_score, other, sentence in found[1:]:
-        is_main = its_score > score - NEAR and len(edits[other]) * MUCH >= count
-        if is_main and len(_stems(subject_words(sentence)) - known) > 1:
-            both = (best, sentence) if number < other else (sentence, best)
-            return "; ".join(map(_shortened, both))
-    return best
+        words = _stems(subject_words(sentence))
+        is_main = its_score > score - NEAR and len(edits[other]) * MUCH >= len(edits[number])
+        if is_main and len(words - known) > 1 and len(told) < MOST_CHANGES:
+            told[other] = sentence
+            known |= words
+    return "; ".join(_shortened(told[one]) for one in sorted(told)) if len(told) > 1 else best
 
 
 def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[float, str]:
@@ -212,7 +236,8 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
     """
     asked = subject_words(turn.prompt[:READ_CHARACTERS])
     subject = _stems([*asked, *subject_words(" ".join(edits))]) | title
-    is_answer = is_question(turn.prompt)
+    is_answer = is_question(turn.prompt) and not edits
+    is_undone = any(map(_UNDONE.match, [*sentences(turn.answer.rpartition("\n")[2])][-1:]))
     best, best_score = "", -math.inf
     changes: list[tuple[int, float, str]] = []
     said = [one for one in _told(turn.answer[:READ_CHARACTERS]) if not _tells_status(one[0])]
@@ -224,17 +249,26 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
         may_be_short = words and (is_answer or not asked)
         if not (is_telling or may_be_short or (is_change and _NAMES.search(sentence))):
             continue
-        score = float(min(shared, 3))
-        if is_change or _CAUSE.match(sentence):
-            score += 2
-        if _HOLDS.search(sentence):
+        score = float(min(shared, MOST_SHARED))
+        is_now = _NOW.search(sentence) is not None
+        if edits and is_undone and not (is_change or is_now):
+            continue
+        if is_change or (edits and is_now) or (not edits and _CAUSE.match(sentence)):
+            score += 2 + (is_change and (is_now or _WHOLE.match(sentence) is not None))
+        elif is_now or _HOLDS.search(sentence):
             score += 1
+        if edits and _ENDED.search(sentence):
+            score -= 4
         if _ASIDE.search(sentence):
             score -= 2
+        if _TESTS.search(sentence):
+            score -= 1
         if "`" in sentence:
             score += 0.5
         if number == 0:
             score += 3 if is_answer else 1 if is_item else 2
+        elif is_item:  # a detail
+            score -= 1
         score -= min(number, 20) / 10
         if is_change and edits and not _ASIDE.search(sentence):
             changes.append((number, score, sentence))
@@ -244,7 +278,9 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
     if len(changes) > 1 and _CHANGED.match(best) and not is_lead:
         chosen = sorted(sorted(changes, key=lambda one: -one[1])[:MOST_CHANGES])
         best = "; ".join(dict.fromkeys(_shortened(sentence) for _, _, sentence in chosen))
-    return best_score + min(len(_stems(subject_words(best)) & title), 3), best
+    score = best_score + min(len(_stems(subject_words(best)) & title), MOST_SHARED)
+    is_planned = edits and ACCEPTED.match(turn.prompt) and not is_undone and not _WHOLE.match(best)
+    return score, _PLANNED + _FILE_IN_FRONT.sub("", best) if best and is_planned else best
 
 
 def _shortened(change: str) -> str:
@@ -265,27 +301,38 @@ def statements(answer: str) -> Iterator[str]:
 
 def _told(answer: str) -> Iterator[tuple[str, bool]]:
     """Yield `statements`, and whether each one is an item of a list."""
-    prose = _HEADING.sub("\n", FENCED.sub("\n", answer))
+    prose = _HEADING.sub(_told_heading, FENCED.sub(f"\n\n{_CODE}\n\n", answer))
     lead = ""
     for block in _BLOCK.split(prose):
         is_item = _ITEM.match(block) is not None
-        for sentence in sentences(block.lstrip("\\ ")):
-            said = f"{lead} {sentence}".strip()
+        for sentence in (_LABEL.sub("", one) for one in sentences(block.lstrip("\\ "))):
+            said = sentence if _CHANGED.match(sentence) else f"{lead} {sentence}".strip()
             if PLAN.match(sentence) or is_question(sentence) or sentence.startswith(("[…", "<")):
                 lead = ""
             elif sentence.endswith(":"):
                 lead = ""
-                if _tells_status(sentence):
+                if _tells_status(_QUOTED.sub("", sentence) if " changes " in sentence else sentence):
                     continue
-                if _CHANGED.match(sentence) and len(sentence.split()) > FEW_WORDS:
+                if sentence.endswith((" that:", " to:")):
+                    lead = sentence.rstrip(":")
+                elif len(sentence.split()) > FEW_WORDS and (
+                    _CHANGED.match(sentence) or (_NOW.search(sentence) and not _CUT_OFF.search(sentence))
+                ):
                     yield _OPEN_END.sub("", sentence) + ".", is_item
-                elif subject_words(sentence):
+                elif subject_words(sentence) or _CHANGED.match(sentence):
                     lead = sentence
             elif len(said.split()) < FEW_WORDS and not WIDE.search(said):
                 lead = said if subject_words(sentence) or _SHORT.match(sentence) else ""
             else:
                 yield said, is_item
                 lead = ""
+
+
+def _told_heading(match: re.Match[str]) -> str:
+    """Return what a heading or a row of a table tells of a change: most only name what is below them."""
+    cells = match[3].split("|") if match[3] else [_NUMBER.sub("", match[1] or match[2], count=1)]
+    told = next((one for one in map(plain, reversed(cells)) if _CHANGED.match(one)), "")
+    return f"\n\n{'- ' if match[3] else ''}{told}\n\n" if told else "\n"
 
 
 def tells_result(sentence: str) -> bool:
@@ -311,4 +358,5 @@ def _plain_end(turn: TurnParts) -> str:
     best = next(statements(turn.answer[:READ_CHARACTERS]), prose)
     if best and not PLAN.match(best):
         return best
-    return turn.tools[-1].partition(" → ")[2] if turn.tools else ""
+    said = turn.tools[-1].partition(" → ")[2] if turn.tools else ""
+    return "" if said == "no result" else said

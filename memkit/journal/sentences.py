@@ -43,6 +43,7 @@ _CONTRACTED = re.compile(r"n?['’](?:s|t|d|ll|m|re|ve)$")
 _EMPHASIS = re.compile(r"\*\*|__|^#{1,6} ")
 _WORDS = re.compile(r"[^\W\d_][\w'’-]*")
 _COMMAND = re.compile(r"\[Image #\d+\]|^/\S+")
+_TICKET = re.compile(r"\b[A-Z]{2,6}-\d+\b")
 _LOG = wording_pattern("log lines")
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"')*]*\s+|\n+")
 _NO_PROSE = re.compile(r"\s*(?:>|\||\\?#|    )")
@@ -62,8 +63,8 @@ def subject_words(text: str) -> list[str]:
 
 
 def names_subject(line: str) -> bool:
-    """Return whether a line names a subject, unlike "review the changes"."""
-    return len(subject_words(line)) > 1 or WIDE.search(line) is not None
+    """Return whether a line names a subject, unlike "review the changes" or "let's start with ABC-12"."""
+    return len(subject_words(_TICKET.sub("", line))) > 1 or WIDE.search(line) is not None
 
 
 def is_question(sentence: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -20,13 +22,16 @@ from memkit.bullets import (
 )
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.markup import one_line
-from memkit.journal.outcomes import is_main, is_thanks, outcome, shared_subject
+from memkit.journal.outcomes import (
+    MOST_CHANGES, MOST_SHARED, is_main, is_thanks, main_commits, outcome, shared_subject,
+)  # fmt: skip
 from memkit.journal.sentences import last_question
 from memkit.journal.turn_parts import TurnParts, read_parts
 from memkit.privacy.redact import redact
 from memkit.text import one_line as folded
 
 OUTCOME_CHARACTERS = 240
+_MORE = re.compile(r"; and \d+ more\Z")
 
 
 class DaySession(NamedTuple):
@@ -64,20 +69,22 @@ def sessions(day: str, content: DayFile) -> list[DaySession]:
 
     A session with several stretches has the title of the first one, and the main outcome.
     """
-    found: dict[str, DaySession] = {}
+    found: dict[str, list[DaySession]] = {}
     for one in stretches(day, content):
-        first = found.setdefault(one.session, one)
-        if first is not one:
-            times = sorted(filter(None, (first.begins, first.ends, one.begins, one.ends)))
-            found[one.session] = first._replace(
-                begins=times[0] if times else "",
-                ends=times[-1] if times else "",
-                outcome=main_outcome([first, one]),
-                turns=(*first.turns, *one.turns),
-                branch=one.branch or first.branch,
-                edits=first.edits + one.edits,
-            )
-    return list(found.values())
+        found.setdefault(one.session, []).append(one)
+    return [_joined(some) for some in found.values()]
+
+
+def _joined(stretches: Sequence[DaySession]) -> DaySession:
+    times = sorted(time for one in stretches for time in (one.begins, one.ends) if time)
+    return stretches[0]._replace(
+        begins=times[0] if times else "",
+        ends=times[-1] if times else "",
+        outcome=main_outcome(stretches),
+        turns=tuple(turn for one in stretches for turn in one.turns),
+        branch=next((one.branch for one in reversed(stretches) if one.branch), ""),
+        edits=sum(one.edits for one in stretches),
+    )
 
 
 def stretch(day: str, content: DayFile, heading: Section, turns: Sequence[Section]) -> DaySession:
@@ -143,17 +150,27 @@ def _outcome(
 def main_outcome(stretches: Sequence[DaySession]) -> str:
     """Return the outcome of a session from its stretches of work, in order.
 
-    One with a pull request comes before one with a commit, and that before others with edits. Of equal ones,
-    it is the one that shares most with the title of the first stretch; then the last commit, or most edits.
+    One with a pull request comes before those with commits, and these before others with edits. Of equal
+    ones, it is the one that has most edits and shares most with the title of the first stretch.
     """
     title = stretches[0].title
 
-    def rank(one: DaySession) -> tuple[bool, bool, bool, int, int]:
-        is_commit = COMMITTED in one.outcome and is_main(one.outcome.removeprefix(COMMITTED))
-        shared = shared_subject(one.outcome, title)
-        return PULL_REQUEST in one.outcome, is_commit, one.edits > 0, shared, 0 if is_commit else one.edits
+    def rank(one: DaySession) -> tuple[bool, bool, bool, float]:
+        weight = min(shared_subject(one.outcome, title), MOST_SHARED) + math.log2(1 + one.edits)
+        is_commit = any(map(is_main, _committed(one).split("; ")))
+        return PULL_REQUEST in one.outcome, is_commit, one.edits > 0, weight
 
-    return max([one for one in reversed(stretches) if one.outcome] or stretches[:1], key=rank).outcome
+    main = max([one for one in reversed(stretches) if one.outcome] or stretches[:1], key=rank)
+    own = _committed(main)
+    if not own or len(stretches) == 1:
+        return main.outcome
+    done = [subject for one in stretches for subject in _committed(one).split("; ")]
+    subjects = main_commits(filter(None, done), max(MOST_CHANGES, own.count("; ") + 1))
+    return main.outcome.replace(own, "; ".join(subjects))
+
+
+def _committed(one: DaySession) -> str:
+    return _MORE.sub("", one.outcome.partition(COMMITTED)[2].partition(" · ")[0])
 
 
 def turn_outcome(section: str) -> str:

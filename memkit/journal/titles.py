@@ -31,7 +31,7 @@ _STOPPED = "Operation stopped by hook: "
 _LINK = re.compile(r"!?\[([^\[\]]+)\]\([^()\s]*\)")
 _TICKS = re.compile(r"(`+) ?([^`]+?) ?\1(?!`)")
 _REVIEW = wording_pattern("pasted review")
-_ACCEPTED = wording_pattern("accepted plan", after=r"[^:：\n]{0,20}[:：]\s*(?:\n|\Z)")
+ACCEPTED = wording_pattern("accepted plan", after=r"[^:：\n]{0,20}[:：]\s*(?:\n|\Z)")
 _KIND = wording_pattern("kinds of plans")
 _CLAUSE = re.compile(r"(?:(?<=[,.;:!?])| [-–—]) +(?:(?:and|but|so) +)?| +(?:and|but|so) +")
 _POLITE = wording_pattern("polite")
@@ -44,7 +44,7 @@ def title_of(prompt: str, answer: str) -> str:
     first such sentence of the answer. A short line that ends with a colon joins the next one. A pasted review
     holds a reviewer's words, so the title comes from the answer to it.
     """
-    plan = _ACCEPTED.match(prompt)
+    plan = ACCEPTED.match(prompt)
     lines = list(_telling_lines(prompt[plan.end() :] if plan else prompt))
     asked = next(filter(names_subject, lines), lines[0]) if lines else ""
     if plan and lines:
@@ -80,7 +80,8 @@ def _cut(line: str) -> str:
     """Shorten a line. If it is too long, first drop clauses at its start that name no subject."""
     whole = line
     while len(line) > TITLE_CHARACTERS and (match := _POLITE.match(line) or _CLAUSE.search(line)):
-        if match.start() and subject_words(line[: match.start()]):
+        head = line[: match.start()]
+        if head and (subject_words(head) or "://" in head):
             break
         line = line[match.end() :]
     return one_line(line if names_subject(line[:TITLE_CHARACTERS]) else whole, TITLE_CHARACTERS)

@@ -7,7 +7,7 @@ import pytest
 from memkit.conversation.turn import ToolCall
 from memkit.journal.day_file import DayFile
 from memkit.journal.outcomes import main_commits, outcome
-from memkit.journal.sessions import DaySession, sessions, stretches
+from memkit.journal.sessions import DaySession, main_outcome, sessions, stretches
 from memkit.journal.tool_lines import tool_line
 from memkit.journal.turn_parts import TurnParts
 
@@ -107,6 +107,8 @@ def test_the_main_commits_are_shown() -> None:
     commits = [f"Bash `git commit -m x` → [main 77c1e0{n}] {one}" for n, one in enumerate(subjects[1:3])]
     edit = _turn("show the author", "Each entry shows its author and its license now.", "Edit src/list.py", *commits)
     assert outcome([edit]) == "Each entry shows its author and its license now."
+    rebased = "Bash `git rebase --continue` → [detached HEAD 77c1e04] feat: an older commit"
+    assert outcome([_turn("go on", "Let me continue.", "Edit src/list.py", rebased)]) == "Edited: src/list.py"
 
 
 COMMITTED = "- Committed: Move the gateway <!-- grip:ab turns:t2 by:extract -->\n"
@@ -155,3 +157,49 @@ def test_a_list_of_changes_is_joined_without_files_and_reasons() -> None:
     assert outcome([turn]) == (
         "Replaced `lru` with `ttl`; Updated the cache calls; Added the cache flag `ttl - seconds` for tests"
     )
+
+
+@pytest.mark.parametrize(("answer", "told"), [
+    # The work as a whole tells more than its details, and a change more than what it ended.
+    ("I've made cache keys expire.\n\n1. Added `ttl` to `Cache`\n2. Updated `get`", "I've made cache keys expire."),
+    ("**Root cause:** The cache was missing a limit.\n\n**Fix:** Added a limit to the cache.", "Added a limit to the cache."),
+    ("Before: the cache keys were growing forever.\n\nAfter: the cache keys now expire.", "the cache keys now expire."),
+    # A heading or a cell may tell the change, and code stands for what follows its lead.
+    ("### 1. Fixed the cache keys\n\nDetails are in the code.", "Fixed the cache keys"),
+    ("| File | What |\n|---|---|\n| src/cache.py | Added a limit to the cache |", "Added a limit to the cache"),
+    ("Done. The list now names the cache key:\n\n```\na\n```\n\nAnything else?", "The list now names the cache key."),
+    ("Changed `Cache.get()` to:\n- Read the key first\n- Return it", "Changed `Cache.get()` to Read the key first"),
+    # Of an answer that was cut off, only a change holds; and a number of changes tells none.
+    ("The cache keys end in a digest. Let me run the tests:", "Edited: src/cache.py"),
+    ("Dropped the digest of cache keys. Let me run the tests:", "Dropped the digest of cache keys."),
+    ("I made two changes to `src/cache.py`:\n\n1. The cache key is cut", "The cache key is cut"),
+    # What the user may do now is no change.
+    ("Try `cache --clear` to drop the cache keys. Or not.", "Edited: src/cache.py"),
+])  # fmt: skip
+def test_what_an_answer_tells_of_edits(answer: str, told: str) -> None:
+    assert outcome([_turn("the cache keys are wrong", answer, "Edit src/cache.py")]) == told
+
+
+def test_an_accepted_plan_is_what_was_done() -> None:
+    plan = "Implement the following plan:\n\n# Cache keys expire"
+    answer = "All done.\n\n- `src/cache.py`: Added a limit to the cache"
+    told = "Implemented the plan: Added a limit to the cache"
+    assert outcome([_turn(plan, answer, "Edit src/cache.py")]) == told
+    undone = _turn(plan, "Added a limit to the cache. Let me run the tests:", "Edit src/cache.py")
+    assert outcome([undone]) == "Added a limit to the cache."
+
+
+def test_a_finding_before_edits_does_not_hold() -> None:
+    cause = _turn("why do the tests of the cache fail?", "The cache keys end in a digest, so the tests fail.")
+    assert outcome([cause, _turn("fix it", "Let me run the tests.", "Edit src/cache.py")]) == "Edited: src/cache.py"
+    assert outcome([_turn("look at it", "I'll look at the cache.", "Task `look` → no result")]) == ""
+
+
+def test_the_commits_of_all_stretches_are_named() -> None:
+    first = stretches("2026-11-20", DayFile(DAY))[0]
+    later = first._replace(outcome="Committed: Drop port 443; and 2 more", edits=9)
+    assert main_outcome([first._replace(outcome="Committed: Move the gateway"), later]) == (
+        "Committed: Move the gateway; Drop port 443; and 2 more"
+    )
+    edited = first._replace(outcome="The gateway port is documented.", edits=9)
+    assert main_outcome([edited, first._replace(outcome="Fixed a typo.", edits=1)]) == edited.outcome

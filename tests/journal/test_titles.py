@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memkit.journal.sentences import names_subject
 from memkit.journal.titles import TITLE_CHARACTERS, title_of
 from tests.ci import examples
 
@@ -30,6 +31,7 @@ from tests.ci import examples
         ("I got this feedback:\n\nThe cache key ends in a digest", "", "I got this feedback: The cache key ends in a digest"),
         ("can you look at the changes here?\nThe cache key is wrong", "", "The cache key is wrong"),
         (f"can you please look at the branch, {'the gateway ' * 8}", "", f"{'the gateway ' * 8}".strip()),
+        (f"we review https://x.test/a/pull/7 - {'please ' * 15}ask", "", f"we review https://x.test/a/pull/7 - {'please ' * 8}…"),
         ("fix lint errors:\n  a.go:12:1: unused flag\n    if flag == nil {", "Fixed.", "fix lint errors"),
         ("Operation stopped by hook: Another session is active", "The other session is old.", "The other session is old."),
         ("/review", "Let me look at it. The gateway has two bugs.", "The gateway has two bugs."),
@@ -52,3 +54,8 @@ def test_it_is_one_line(prompt: str, answer: str) -> None:
     assert "\n" not in title
     assert "<!--" not in title
     assert title == title_of(prompt, answer)
+
+
+def test_the_number_of_a_ticket_names_no_subject() -> None:
+    assert not names_subject("have a look at linear ABC-108, we work on that here")
+    assert names_subject("have a look at ABC-108, the gateway port")
