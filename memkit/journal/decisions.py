@@ -1,13 +1,15 @@
 """Find what a user decided: a choice among options that an answer offered, a rule, or an agreement.
 
-A choice is resolved: for "Take 7443." or "the second one", the line names the option. The phrases are English
-first, with the usual ones of German, French, Spanish, and Japanese.
+A choice is resolved: for "Take 7443." or "the second one", the line names the option. Whether another
+sentence decides is a matter of weight: of what it says, what it takes up of the answer, and what stands around
+it. The phrases are English first, with the usual ones of German, French, Spanish, and Japanese.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from memkit.journal.sentences import (
     SENTENCE_CHARACTERS,
@@ -30,21 +32,47 @@ _MOST_LINES, _OPENING_LINES = 12, 3
 _READ_CHARACTERS, _ENDING = 6000, 6
 """Of an answer: its end in characters, and in sentences where it offers something."""
 
-_FEW_WORDS, _MANY_WORDS = 5, 11
+_FEW_WORDS, _MANY_WORDS, _SHORT_QUESTION = 8, 11, 5
 """A choice of so few words, or with a pronoun, needs the question that it answers."""
+
+_LONG_WORDS = 20
+"""A longer sentence is read clause by clause."""
+
+_TOLD, _ASKED = 8, 3
+"""The sentences at the end of an answer that a prompt takes up, and those that may ask it."""
+
+_STEM, _FEW_TAKEN = 6, 3
+"""The letters by which words are the same, and the number of words of an answer that are enough."""
+
+_TAKEN = (2.0, 0.7, 0.7)
+"""The weights of what `_taken_up` returns."""
+
+_ENOUGH = 3.1
+"""The weight above which a clause decides. It and the other weights were fitted to labeled dialogues."""
+
+
+class _Signal(NamedTuple):
+    place: str
+    weight: float
+    pattern: re.Pattern[str]
+
+
+def _signals() -> Iterator[_Signal]:
+    for group in "\n".join(wording("signals"))[2:].split("\n= "):
+        head, *patterns = group.split("\n")
+        start = "^" if head.startswith(("opens", "clauses")) else ""
+        pattern = re.compile(f"{start}(?:{'|'.join(patterns)})", re.IGNORECASE | re.MULTILINE)
+        for place, weight in zip(head.split()[::2], head.split()[1::2], strict=True):
+            yield _Signal(place, float(weight), pattern)
+
 
 _AGREEMENT = frozenset(" ".join(wording("agreement")).split())
 _LEAD = rf"(?:(?:{'|'.join(wording('lead'))})[\s,:]+)*"
-_VERB = r"(?: (?:are|had|has|have|is|looks?|seems?|was|were|would)\b)"
+_VERB = r"(?: (?:are|fail|had|has|have|is|looks?|seems?|sounds?|was|were|works?|would)\b)"
 _FIRST, _SECOND, _THIRD = wording("ordinals")
 
-_DECIDES = wording_pattern("decides")
-_RULE = wording_pattern("rules", r"(?:(?:and|but|no|ok(?:ay)?|please|so|yes),? +)*")
-_UNDECIDED = wording_pattern("undecided")
 _CHOSE, _PROPOSED, _ALTERNATIVES = map(wording_pattern, ("chose", "proposed", "alternatives"))
 _SHALL = wording_pattern("shall", after=r"\b(?P<rest>[^?]{8,})\?")
-_ANSWERED = wording_pattern("answered", _LEAD)
-_LOOK = wording_pattern("look", r"(?:[\w'’]+[, ]+){0,3}?", r"\b")
 _DELEGATES = wording_pattern("delegates", r"(?:[\w']+,? ){0,2}")
 _BOTH = wording_pattern("both", _LEAD, rf"(?!{_VERB})")
 _LABEL = re.compile(
@@ -55,22 +83,27 @@ _ORDINAL = re.compile(
     rf"(?:で| (?=(?:{'|'.join(wording('after'))})\b)|(?=[.,;:!]|$))(?!(?: \w+)?{_VERB})(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )
+_NOUN = r"(?:option|variante?|opción|lösung|solution|piste|plan|案)"
 _OPTION = re.compile(
-    r"(?:^|(?<=[:;,.] )|(?<= )(?=\())[ \t>]*(?:[-*•] +|#{1,4} +)?(?:\*\*|__)?(?:option +)?"
-    r"[(#]?([1-9]|[A-E])(?:[.):]| [-–—]|(?<=#\d) )(?:\*\*|__)? *"
-    r"([^\n]+?)(?=[,;.]? (?:or |and )?(?:option |\()?(?:[2-9]|[B-E])[):] |\n|$)",
+    r"(?:^|(?<=[:;,.。] )|(?<=[:;,.。])(?=案)|(?<= )(?=\())[ \t>]*(?:[-*•] +|#{1,4} +)?(?:\*\*|__)?"
+    rf"(?:{_NOUN} *)?"
+    r"[(#]?([1-9]|[A-E])(?:[.)は]| ?:| [-–—]|(?<=#\d) )(?:\*\*|__)? *"
+    rf"([^\n]+?)(?=[,;.、。]? ?(?:or |and )?(?:{_NOUN} *|\()?(?:[2-9]|[B-E])(?:[)は]| ?:)|\n|$)",
     re.IGNORECASE | re.MULTILINE,
 )
+_EITHER = re.compile(r",? (?:o|oder|or|ou) ")
 _ITEM = re.compile(r"^[ \t]*[-*•] +([^\n]+)$", re.MULTILINE)
-_REQUEST = re.compile(r"^(?:please|can|could|would|will)\b", re.IGNORECASE)
 _HEDGE = wording_pattern("hedge", "^", " *")
 _WORK = wording_pattern("work")
 _NUMBER = re.compile(r"\d(?:[\d.,:]*\d)?")
 _PRONOUN = re.compile(r"\b(?:it|this|that|them|one|es|das|ça|lo)\b", re.IGNORECASE)
-_FOLLOWS = re.compile(r"(?:they|only|instead)\b", re.IGNORECASE)
-_AGREES = re.compile(r"\A(?:agreed|ja|ok(?:ay)?|oui|sure|sí|yeah|yep|yes)[,:.]? +", re.IGNORECASE)
-_INTERJECTION = re.compile(r"\A(?:(?:ah|hm+|oh|um+|well|so),? +)+", re.IGNORECASE)
-_CLAUSE = re.compile(r"[,;:!] (?:but |and )?| but | [-–—] ")
+_AGREES = wording_pattern("agrees", r"\A", r"\b")
+_SIGNALS = list(_signals())
+_OPENING = wording_pattern("opening words", r"\A(?:", r")*")
+_CLAUSE = re.compile(r"[,;:.!…] | [-–—]+ |[、。]| (?:and|but|then|because|und|et|y) ")
+_LONG = re.compile(r"(?<=[,;]) | [-–—] | (?=but )")
+_WORD = re.compile(r"[a-z0-9ß-ž](?:[a-z0-9ß-ž_.+#/'’-]*[a-z0-9ß-ž+#])?|[゠-ヿ]{2,}|[一-鿿]+")
+_JOINING = frozenset(" ".join(wording("joining words")).split())
 _TAIL = re.compile(
     r"(?:[,;]| [-–—]) *(?:can|could|would|do|does|is|are|should)\b[^,;?]*\?$", re.IGNORECASE
 )
@@ -80,7 +113,7 @@ _BEHIND_COLON = re.compile(r":[ \t]*\n[ \t]*\n")
 """The end of an opening line; a long text behind it is pasted."""
 
 _PASTED = re.compile(
-    r"[\"“][^\"”\n]{25,}[\"”]|^.*(?:[❯$] |\bERR!|\b[A-Z]*(?:ERROR|FATAL)\b|Traceback).*$"
+    r"(?<!\w)[\"“][^\"”\n]{25,}[\"”]|^.*(?:[❯$] |\bERR!|\b[A-Z]*(?:ERROR|FATAL)\b|Traceback).*$"
     r"|^(?:(?i:debug|error|fatal|hint|info|remote|warn(?:ing)?)\b[:\]]|\S+\.\w+:\d+"
     r"|[^\n]*(?:/tmp/|\b[0-9a-f]{8}-[0-9a-f]{4}-))[^\n]*(?:\n[^\n]*\S[^\n]*)*",
     re.MULTILINE,
@@ -115,23 +148,71 @@ def decisions(prompt: str, before: str = "", asked: str = "") -> list[str]:
     lines = _PASTED.sub("", own_text).split("\n")
     lines = lines if len(lines) <= _MOST_LINES else lines[:_OPENING_LINES]
     said = [_TAIL.sub("", one) for one in prose_sentences("\n".join(lines)) if not one.endswith(":")]
+    if len(said) > 1 and len(said[0].split()) <= 2 and not accepts(said[0]):
+        said[:2] = [" ".join(said[:2])]
     own = next((one for one in said if not accepts(one)), "")
     if chosen := _chosen(own, prompt, before, told[-_ENDING:]):
         return [chosen]
-    found = [number for number, one in enumerate(said) if decides(one)]
-    if not found and own and len(prompt) <= _CHOICE_CHARACTERS and _answers(own, told[-_ENDING:]):
-        found = [said.index(own)]
-    whole = [_whole(said[number : number + 2], told, asked) for number in found]
+    found = list(_decided(said, prompt, told))
+    if not found and said and accepts(said[0]) and "?" not in prompt:
+        found = said[: len(_accepted(told[-_ENDING:]))]
+    if found and told and len(reply := " ".join(said)) <= SENTENCE_CHARACTERS:
+        found = [reply]
+    whole = [_whole(one, told, asked) for one in found]
     return [one for one in whole if subject_words(one) or not _VAGUE.match(one)]
 
 
-def decides(sentence: str) -> bool:
-    """Return whether a sentence states a decision by itself."""
-    if is_question(sentence) and not _REQUEST.match(sentence):
-        return False
-    if _UNDECIDED.search(sentence):
-        return False
-    return (_DECIDES.search(sentence) or _RULE.match(sentence)) is not None
+def _decided(said: Sequence[str], prompt: str, told: Sequence[str]) -> Iterator[str]:
+    """Yield the sentences that decide: of a long one, the clauses."""
+    parts = [_LONG.split(one) if len(one.split()) > _LONG_WORDS else [one] for one in said]
+    clauses = [clause for one in parts for clause in one]
+    around = _around(prompt, told)
+    known = _weigh(around)
+    for one in parts:
+        if found := [part for part in one if known + _weight(part, clauses, around) > _ENOUGH]:
+            yield " ".join(found).rstrip(",;")
+
+
+def _around(prompt: str, told: Sequence[str]) -> dict[str, str]:
+    """Return the texts that are the same for all clauses of a prompt, by place."""
+    asked = next(filter(is_question, reversed(told[-_ASKED:])), "")
+    return {"prompt": prompt, "asked": asked, "told": "\n".join(told[-_TOLD:])}
+
+
+def _weight(said: str, clauses: Sequence[str], around: dict[str, str]) -> float:
+    """Return how much speaks for a decision in a clause: its signals, and the words that it takes up."""
+    taken = zip(_TAKEN, _taken_up(said, around["told"].casefold()), strict=True)
+    return _weigh(_texts(said, clauses, around)) + sum(weight * share for weight, share in taken)
+
+
+def _texts(said: str, clauses: Sequence[str], around: dict[str, str]) -> dict[str, str]:
+    """Return the texts in which the signals of a clause are looked for, by place."""
+    return {
+        "opens": _opened(said),
+        "clauses": "\n".join(map(_opened, _CLAUSE.split(said))),
+        "says": said,
+        "rest": "\n".join(one for one in clauses if one is not said),
+        "reply": f"{around['asked']}\n{said}",
+    }
+
+
+def _weigh(texts: dict[str, str]) -> float:
+    """Return the weight of the signals in some places."""
+    return sum(one.weight for one in _SIGNALS if one.place in texts and one.pattern.search(texts[one.place]))
+
+
+def _taken_up(said: str, told: str) -> tuple[float, ...]:
+    """Return whether an answer has the words: a share of the first clause, its first word, a few of all."""
+    first, every = (
+        [word[:_STEM] in told for word in _WORD.findall(text.casefold()) if word not in _JOINING]
+        for text in (_CLAUSE.split(_opened(said), maxsplit=1)[0], said)
+    )
+    return sum(first) / max(1, len(first)), float(any(first[:1])), min(1, sum(every) / _FEW_TAKEN)
+
+
+def _opened(said: str) -> str:
+    """Return a clause without the words such as "ok, then" before it."""
+    return _OPENING.sub("", said, count=1) or said
 
 
 def _accepted(last: Sequence[str]) -> list[str]:
@@ -145,7 +226,8 @@ def _accepted(last: Sequence[str]) -> list[str]:
 def _proposals(last: Sequence[str]) -> list[str]:
     """Return the sentences that choose or propose, and those that a short question at the end asks about."""
     found = []
-    ends_in_question = is_question(last[-1]) and len(last[-1].split()) <= _FEW_WORDS if last else False
+    asked = last[-1] if last and is_question(last[-1]) and not _WORK.search(last[-1]) else ""
+    ends_in_question = 0 < len(asked.split()) <= _SHORT_QUESTION
     for number, said in enumerate(last):
         if _WORK.search(said):
             continue
@@ -172,12 +254,14 @@ def _chosen(said: str, prompt: str, before: str, last: Sequence[str]) -> str:
     elif match := _ORDINAL.match(said):
         number = next(n for n, one in enumerate(match.groups()[:3]) if one)
         values = list(options.values()) or [one.strip() for one in _ITEM.findall(before)[-4:]]
+        if not values and (number or match.start(1)):  # "first, fix it" names no option
+            values = _EITHER.split(_question(last, is_open=True))
         option = values[number] if number < len(values) else ""
     if match is None or not option:
         return ""
     if said.endswith("?") and not _AND.match(match["rest"]):
         return ""
-    adds_more = _MORE.search(match["rest"]) or len(prompt) > 2 * len(said)
+    adds_more = _MORE.search(match["rest"]) or len(match["rest"].split()) > 2 or len(prompt) > 2 * len(said)
     added = f" ({one_line(prompt, SENTENCE_CHARACTERS // 2)})" if adds_more else ""
     return one_line(option, SENTENCE_CHARACTERS - len(added)) + added
 
@@ -192,26 +276,6 @@ def _options(before: str) -> dict[str, str]:
     return found if len(found) > 1 else {}
 
 
-def _answers(said: str, last: Sequence[str]) -> bool:
-    """Return whether a sentence answers what the `last` ones offered: it takes up its words, or chooses."""
-    said = _INTERJECTION.sub("", _AGREES.sub("", said))
-    end = " ".join(last).casefold()
-    question = _question(last) or (end if _NUMBER.search(said) else "")
-    if not question or _WORK.search(question):
-        return False
-    if said[-1:] == "." and said[:-1].isdigit():  # the number of a list item
-        return False
-    if is_question(said) or _LOOK.match(said) or _UNDECIDED.search(said):
-        return False
-    opening = re.split(r"[,;:.] | [-–—] ", said)[0].split()
-    is_short = len(opening) <= _FEW_WORDS
-    if any(map(_ANSWERED.match, _CLAUSE.split(said))):
-        return is_short or any(word[:6] in end for word in subject_words(said))
-    start = " ".join(opening)
-    words = [*subject_words(start), *_NUMBER.findall(start), *opening[: len(opening) == 1]]
-    return is_short and any(word[:6].casefold() in end for word in words)
-
-
 def _question(last: Sequence[str], *, is_open: bool = False) -> str:
     """Return the sentence at the end of an answer that asks for a choice or proposes one, or "".
 
@@ -224,16 +288,15 @@ def _question(last: Sequence[str], *, is_open: bool = False) -> str:
     return next((group[-1] for group in groups if group), "")
 
 
-def _whole(said: Sequence[str], told: Sequence[str], asked: str) -> str:
-    """Return a sentence with what it needs to be understood: the next one, or the question it answers."""
-    text = said[0]
-    if len(said) > 1 and _FOLLOWS.match(said[1]) and len(text) + len(said[1]) < SENTENCE_CHARACTERS:
-        return " ".join(said)
-    if len(text.split()) > (_MANY_WORDS if _PRONOUN.search(text) else _FEW_WORDS):
+def _whole(text: str, told: Sequence[str], asked: str) -> str:
+    """Return a sentence; behind a short one or an agreement, also what it answers."""
+    agrees = _AGREES.match(text)
+    if not agrees and len(text.split()) > (_MANY_WORDS if _PRONOUN.search(text) else _FEW_WORDS):
         return text
     value = next(iter(_NUMBER.findall(text)), "")
     clauses = (one for part in told for one in re.split(r"[,;] ", part))
     about = (one for one in clauses if _NUMBER.findall(one)[:2] == [value])
-    contexts = [asked, next(about, "") if value else "", _question(told[-_ENDING:])]
+    offered = [*(_accepted(told[-_ENDING:]) if agrees else ()), _question(told[-_ENDING:])]
+    contexts = [asked, *offered[:-1], next(about, "") if value else "", offered[-1]]
     context = next(filter(names_subject, contexts), "")
     return one_line(f"{text} ({context})", SENTENCE_CHARACTERS) if context else text
