@@ -40,6 +40,10 @@ _FORMAT = "memkit archive"
 _MAGIC = b"\x28\xb5\x2f\xfd"  # begins a frame: RFC 8878, section 3.1.1
 _ID = re.compile(rb'"id": ?("(?:[^"\\\n]|\\.)*")')  # inside a string, quotes have a backslash
 _LEVEL = 9
+
+MOST_UNPACKED = 512 * 1024 * 1024
+"""The most bytes that `ArchiveFile.unpack` makes of a session."""
+
 _READ_BYTES = 64 * 1024
 
 
@@ -50,6 +54,7 @@ class _Line(NamedTuple):
     commit: str
     project: str
     is_command: bool
+    machine: str
 
 
 @dataclass(slots=True)
@@ -77,7 +82,8 @@ class ArchiveFile:
         """Append the turns that are new or changed. Return how many.
 
         A turn with fewer messages does not replace one with more: what a transcript has lost stays here. Nor
-        does a command after `!` replace a prompt: if the transcript lost that prompt, it has its ID.
+        does a command after `!` replace a prompt: if the transcript lost that prompt, it has its ID. Nor does
+        a turn of another machine replace one of this or a third machine.
         Durable on return.
         """
         with self._writing():
@@ -91,6 +97,8 @@ class ArchiveFile:
             written = 0
             for turn in turns:
                 known = content.lines.get(turn.id)
+                if known is not None and turn.machine and turn.machine != known.machine:
+                    continue
                 if known is not None:
                     # Only live capture knows the commit. An import into a second project keeps the owner.
                     project = known.project or turn.project
@@ -98,8 +106,9 @@ class ArchiveFile:
                 line = _turn_line(turn)
                 count = len(turn.messages)
                 new = _Line(
-                    _fingerprint(line), len(line), count, turn.commit, turn.project, turn.is_command
-                )
+                    _fingerprint(line), len(line), count, turn.commit, turn.project, turn.is_command,
+                    turn.machine,
+                )  # fmt: skip
                 if known is not None and (
                     known.fingerprint == new.fingerprint
                     or (new.is_command, known.messages) > (known.is_command, new.messages)
@@ -160,8 +169,7 @@ class ArchiveFile:
         self._replace(session, (line for versions in last.values() for line in versions.values()))
 
     def _replace(self, session: str, lines: Iterable[bytes]) -> None:
-        data = _compressor().compress(b"".join([_header(session), *lines]))
-        write_durably(str(self.path), data)
+        write_durably(str(self.path), _packed(session, lines))
 
     def turns(self) -> list[ArchivedTurn]:
         """Return the latest version of each turn, in order of time."""
@@ -170,7 +178,22 @@ class ArchiveFile:
 
     def versions(self) -> Iterator[ArchivedTurn]:
         """Yield every line that is a turn, including replaced ones."""
-        for turn, _, value in self._lines(_read(self.path)):
+        yield from self._typed(self._lines(_read(self.path)))
+
+    def unpack(self, data: bytes) -> list[ArchivedTurn]:
+        """Return the turns in `data`, which `pack` made, maybe on another machine."""
+        import zstandard
+
+        try:
+            if zstandard.get_frame_parameters(data).content_size > MOST_UNPACKED:
+                raise ArchiveError(f"a session for {self.path} has no size, or is too large")
+            text = zstandard.ZstdDecompressor().decompress(data)  # only the first frame
+            return list(self._typed(self._lines_in(text)))
+        except zstandard.ZstdError as error:
+            raise ArchiveError(f"a session for {self.path} is not compressed: {error}") from error
+
+    def _typed(self, lines: Iterable[tuple[str, bytes, dict[str, Any]]]) -> Iterator[ArchivedTurn]:
+        for turn, _, value in lines:
             try:
                 yield typed(value, ArchivedTurn)
             except msgspec.ValidationError as error:
@@ -236,7 +259,10 @@ class ArchiveFile:
             commit, project = str(value.get("commit", "")), str(value.get("project", ""))
             first = value["messages"][0] if count else {}
             is_command = isinstance(first, dict) and str(first.get("text", "")).startswith("! ")
-            content.lines[turn] = _Line(_fingerprint(line), len(line), count, commit, project, is_command)
+            machine = str(value.get("machine", ""))
+            content.lines[turn] = _Line(
+                _fingerprint(line), len(line), count, commit, project, is_command, machine
+            )
             content.length += len(line)
         return content
 
@@ -248,22 +274,34 @@ class ArchiveFile:
         for start, end, text in _frames(data):
             content.damaged += start - content.end
             content.end = end
-            for line in text.splitlines(keepends=True):
-                value = _decode(line)
-                if value.get("format") == _FORMAT:
-                    self._check_version(value)
-                elif isinstance(value.get("id"), str) and isinstance(value.get("messages"), list):
-                    yield value["id"], line, value
-                else:
-                    logger.warning("%s: skipped a line that is not a turn", self.path)
+            yield from self._lines_in(text)
         if content.damaged:
             logger.warning("%s: skipped %d damaged bytes", self.path, content.damaged)
+
+    def _lines_in(self, text: bytes) -> Iterator[tuple[str, bytes, dict[str, Any]]]:
+        for line in text.splitlines(keepends=True):
+            value = _decode(line)
+            if value.get("format") == _FORMAT:
+                self._check_version(value)
+            elif isinstance(value.get("id"), str) and isinstance(value.get("messages"), list):
+                yield value["id"], line, value
+            else:
+                logger.warning("%s: skipped a line that is not a turn", self.path)
 
     def _check_version(self, header: dict[str, Any]) -> None:
         try:
             check_version(self.path, header, VERSION)
         except NewerFileError as error:
             raise ArchiveVersionError(str(error)) from error
+
+
+def pack(session: str, turns: Iterable[ArchivedTurn]) -> bytes:
+    """Return the file of a session with these turns."""
+    return _packed(session, map(_turn_line, turns))
+
+
+def _packed(session: str, lines: Iterable[bytes]) -> bytes:
+    return _compressor().compress(b"".join([_header(session), *lines]))
 
 
 def turn_ids(path: str) -> frozenset[str]:
@@ -326,8 +364,9 @@ def _header(session: str) -> bytes:
 
 def _turn_line(turn: ArchivedTurn) -> bytes:
     value = msgspec.to_builtins(turn)
-    if not turn.commit:
-        del value["commit"]
+    for name in ("commit", "machine"):
+        if not value[name]:
+            del value[name]
     return _json_line(value)
 
 
