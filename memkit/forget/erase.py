@@ -115,6 +115,7 @@ class _Eraser:
             TeamFolder(project, author_folder(project.root), shared=shared).remove(keys, self._home)
 
     def _old_versions(self) -> None:
+        shutil.rmtree(self._home.sync_repository, ignore_errors=True)  # the next sync fetches it again
         for path in self._found.old_versions:
             path.unlink(missing_ok=True)
             sync_directory(str(path.parent))

@@ -267,6 +267,19 @@ def _topics(context: JobContext) -> str:
     return refresh_due(projects, context.home, context.settings_of, find_provider)
 
 
+def _sync(context: JobContext) -> str:
+    from memkit.maintenance.sync import sync
+
+    if not context.settings_of(Project.of_user(context.home)).sync.place:
+        return "no place is set"
+    report = sync(context.home, context.settings_of)
+    for root in sorted(report.roots):
+        context.index(Project.at_root(root, context.home))
+    if report.problems:
+        raise MemkitError("; ".join(report.problems))
+    return f"{plural(report.sent, 'file')} sent, {report.taken} taken"
+
+
 def _remove_old_files(directory: str, pattern: str, seconds: float) -> int:
     removed = 0
     for path in Path(directory).glob(pattern):
@@ -286,6 +299,7 @@ JOBS = (
     Job("index", DAY, _index),
     Job("tidy", DAY, _tidy),
     Job("rollup", DAY, _rollup),
+    Job("sync", HOUR, _sync),
     Job("topics", 6 * HOUR, _topics),
 )
 

@@ -1,0 +1,517 @@
+"""Keep the memories of a person's machines the same, through a place that the person has (`places`).
+
+A machine sends what it wrote itself: days and archived turns of each project, and what was ever forgotten. It
+takes those of the others. A project is known by its git remote, else by its name. A day of another machine
+stays a file of its own, `2026-11-20.laptop-3f2a.md`, until the user edits it; then it only gets new turns.
+
+All steps are keyed by the digests of what was sent and taken, so a killed run can run again.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import secrets
+import socket
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from memkit import anchors
+from memkit.archive.archive import Archive
+from memkit.archive.file import ArchiveFile, pack
+from memkit.archive.turn import redact_again
+from memkit.capture.project_list import projects_with_memory, remembered_projects
+from memkit.environment.extras import require
+from memkit.errors import ArchiveError, JournalError, MemkitError
+from memkit.files import PRIVATE_FILE, make_private_directory, read_regular, write_durably
+from memkit.forget.erase import forget
+from memkit.forget.selection import ForgetSelection
+from memkit.hook.entries import MACHINE, machine_of
+from memkit.ipc import unindexed
+from memkit.journal.day_edits import Removal, is_empty, redact_day, remove
+from memkit.journal.day_file import DayFile, as_taken, encoded, is_as_taken
+from memkit.journal.journal import Journal
+from memkit.llm.calls import BusyError, exclusive_lock
+from memkit.locks import Announce, capture_lock
+from memkit.maintenance.merge import merge_day
+from memkit.maintenance.places import OBJECT, Place, digest, is_encrypted, open_place
+from memkit.paths import Home
+from memkit.privacy.redact import redact
+from memkit.privacy.tombstones import Forgotten, Period, Tombstones
+from memkit.projects.git import normalize_remote, remote_of
+from memkit.projects.git_files import git_directory_of
+from memkit.projects.project import OPENCLAW, Project, Registry
+from memkit.settings.load import Settings
+from memkit.state import parse_json, read_state_or_none, write_state
+from memkit.text import one_line, plural
+from memkit.typed import typed
+
+VERSION = 1
+"""The format version of the manifest and of the state."""
+
+LOCK_SECONDS = 60.0
+
+_BATCH_BYTES = 64_000_000
+"""Roughly what is sent at once. A killed run has lost at most that much."""
+
+_BATCH_OBJECTS = 256
+
+_ID = re.compile(r"(?:turn|note):([^\s<>]+)")
+
+_Day = Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d\d-\d\d$")]
+_Session = Annotated[str, msgspec.Meta(pattern=r"^[\w./@+=,-]{1,120}$")]
+_Object = Annotated[str, msgspec.Meta(pattern=f"^{OBJECT.pattern}$")]
+
+
+_Sent = dict[str, tuple[str, str, str]]
+
+
+class _Manifest(msgspec.Struct):
+    """The objects of a machine: its days by project and date, and archived sessions.
+
+    It names projects by their keys, never by a path.
+    """
+
+    version: int = VERSION
+    forgotten: Forgotten = Forgotten()
+    days: dict[str, dict[_Day, _Object]] = {}
+    archive: dict[_Session, _Object] = {}
+
+
+class _State(msgspec.Struct):
+    """What this machine sent to `place` and took from there.
+
+    `sent` has the stamp of the files, the digest of their text as sent, and the object ("" for nothing), by
+    `days DATE KEY` or `archive SESSION`. `taken` has, by machine and `days DATE ROOT` or `archive SESSION`,
+    the object and the IDs of a day or the unknown projects of a session. `seen` has the manifest of a
+    machine of which everything was taken.
+    """
+
+    version: int = VERSION
+    place: str = ""
+    tombstones: str = ""
+    sent: _Sent = {}
+    taken: dict[str, dict[str, list[str]]] = {}
+    seen: dict[str, str] = {}
+
+
+@dataclass(slots=True)
+class SyncReport:
+    """What a run did: files sent and taken, machines, projects that only others have, and problems."""
+
+    sent: int = 0
+    taken: int = 0
+    machines: list[str] = field(default_factory=list)
+    elsewhere: list[str] = field(default_factory=list)
+    roots: set[str] = field(default_factory=set)
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """The files of this machine that become one object."""
+
+    name: str
+    stamp: str
+    make: Callable[[], bytes]
+
+
+def machine_name(home: Home) -> str:
+    """Return the name of this machine in a place. The first call makes it. Raise `OSError`."""
+    path = os.path.join(home.sync, "machine")
+    try:
+        name = read_regular(path, 100).decode("ascii", "replace").strip()
+    except FileNotFoundError:
+        name = ""
+    if not re.fullmatch(MACHINE, name):
+        host = re.sub("[^a-z0-9]+", "-", socket.gethostname().split(".")[0].lower()).strip("-")[:24]
+        name = f"{host or 'machine'}-{secrets.token_hex(2)}"
+        make_private_directory(home.sync)
+        write_durably(path, f"{name}\n".encode("ascii"))
+    return name
+
+
+def projects_by_key(projects: Iterable[Project], home: Home) -> dict[str, list[Project]]:
+    """Return projects by the key that their clones on all machines share."""
+    registry = Registry.read(home)
+    found: dict[str, list[Project]] = {}
+    for project in sorted(projects, key=lambda one: one.root):
+        if project.memory == home.memory:
+            key = "user"
+        elif remote := normalize_remote(remote_of(project.root) or ""):
+            key = f"git {remote}"
+        else:
+            key = f"name {registry.name_of(project.root)}"
+        found.setdefault(key, []).append(project)
+    return found
+
+
+def sync(
+    home: Home, settings_of: Callable[[Project], Settings], announce: Announce = lambda line: None
+) -> SyncReport:
+    """Sync with the place of the settings. Raise `MemkitError`, `OSError`.
+
+    The caller updates the indexes of the projects in `SyncReport.roots`.
+    """
+    with _only_one(home):
+        run = _Run(home, settings_of, announce)
+        run.run()
+        return run.report
+
+
+@contextmanager
+def _only_one(home: Home) -> Iterator[None]:
+    from filelock import FileLock, Timeout
+
+    make_private_directory(home.sync)
+    try:
+        with FileLock(os.path.join(home.sync, "lock"), LOCK_SECONDS, mode=PRIVATE_FILE):
+            yield
+    except Timeout as error:
+        raise BusyError("another memkit process is syncing; try again in a minute") from error
+
+
+class _Run:
+    def __init__(self, home: Home, settings_of: Callable[[Project], Settings], announce: Announce) -> None:
+        self._home = home
+        self._settings_of = settings_of
+        self._announce = announce
+        self._settings = settings_of(Project.of_user(home))
+        address = self._settings.sync.place
+        self._place: Place = open_place(address, home)
+        self._cipher = _Cipher(home) if is_encrypted(address) else None
+        self._redact = partial(redact, patterns=self._settings.capture.compiled_patterns())
+        self._machine = machine_name(home)
+        self._archive = Archive(home)
+        self._state_path = Path(home.sync, "state.json")
+        known = read_state_or_none(self._state_path, VERSION, lambda value: typed(value, _State))
+        self._state = known or _State()
+        if self._state.place != address:  # the other place lacks what this one has
+            self._state = _State(place=address, taken=self._state.taken)
+        self.report = SyncReport()
+
+    def run(self) -> None:
+        manifests = self._read_manifests()
+        own = projects_by_key(projects_with_memory(self._home), self._home)
+        there = [one for one in remembered_projects(self._home) if os.path.isdir(one.root)]
+        self._roots = projects_by_key({*there, *(one for group in own.values() for one in group)}, self._home)
+        self._keys = {one.root: key for key, group in self._roots.items() for one in group}
+        if self._forget(manifests):  # and with it the copy of a git place
+            self._place = open_place(self._state.place, self._home)
+            manifests = self._read_manifests()
+        self._send(own)
+        self._take(manifests)
+        self._save()
+
+    def _save(self) -> None:
+        write_state(self._state_path, VERSION, msgspec.to_builtins(self._state))
+
+    # What others have
+
+    def _read_manifests(self) -> dict[str, tuple[str, _Manifest]]:
+        """Return the digest and the manifest of each other machine."""
+        self.report.machines, found = [], {}
+        for machine, data in sorted(self._place.manifests().items()):
+            if machine == self._machine:
+                continue
+            self.report.machines.append(machine)
+            try:
+                value = parse_json(self._open(data))
+                if isinstance(value, dict) and value.get("version", 0) > VERSION:
+                    raise MemkitError("a newer memkit wrote it; update memkit here")
+                found[machine] = digest(data), typed(value, _Manifest)
+            except (ValueError, TypeError, msgspec.ValidationError, MemkitError) as error:
+                self.report.problems.append(f"nothing is taken from {machine}: {one_line(str(error), 200)}")
+        return found
+
+    def _seal(self, data: bytes) -> bytes:
+        return data if self._cipher is None else self._cipher.seal(data)
+
+    def _open(self, data: bytes) -> bytes:
+        return data if self._cipher is None else self._cipher.open(data)
+
+    # What was forgotten
+
+    def _forget(self, manifests: Mapping[str, tuple[str, _Manifest]]) -> bool:
+        """Erase here what was forgotten elsewhere, and what a killed run left. Return whether there was any."""
+        tombstones = Tombstones(self._home)
+        known, theirs = tombstones.forgotten(), Forgotten()
+        for _, manifest in manifests.values():
+            theirs |= self._with_roots(manifest.forgotten)
+        if known | theirs == known and tombstones.unfinished() is None:
+            return False
+        with exclusive_lock(self._home, LOCK_SECONDS, self._announce):
+            user, selection = Project.of_user(self._home), ForgetSelection(forgotten=theirs)
+            _, problems = forget(self._home, user, selection, self._settings_of, self._announce)
+        if problems:
+            raise MemkitError(f"not everything was erased that another machine forgot: {'; '.join(problems)}")
+        return True
+
+    def _with_roots(self, theirs: Forgotten) -> Forgotten:
+        """Return what another machine forgot, with the roots that its projects have here.
+
+        Its own Markdown files stay: the other machine never saw them.
+        """
+        periods = [_replaced(one, root.root) for one in theirs.periods if one.project
+                   for root in self._roots.get(one.project, ())]  # fmt: skip
+        periods += [one for one in theirs.periods if not one.project]
+        only = {project.root: ids for key, ids in theirs.only.items() for project in self._roots.get(key, ())}
+        return msgspec.structs.replace(theirs, periods=tuple(periods), only=only, roots=frozenset())
+
+    def _with_keys(self, own: Forgotten) -> Forgotten:
+        periods = [_replaced(one, self._keys.get(one.project, "")) for one in own.periods
+                   if not one.project or one.project in self._keys]  # fmt: skip
+        only = {self._keys[root]: ids for root, ids in own.only.items() if root in self._keys}
+        return msgspec.structs.replace(own, periods=tuple(periods), only=only, roots=frozenset())
+
+    # What this machine has
+
+    def _send(self, own: Mapping[str, list[Project]]) -> None:
+        sources = {one.name: one for one in [*self._own_days(own), *self._own_sessions()]}
+        known = Tombstones(self._home).forgotten()
+        forgotten = msgspec.json.encode(self._with_keys(known), order="deterministic")
+        is_forgetting = digest(forgotten) != self._state.tombstones
+        sent = {name: entry for name, entry in self._state.sent.items() if name in sources
+                and (entry[0] == sources[name].stamp or not is_forgetting)}  # fmt: skip
+        changed = [one for name, one in sorted(sources.items()) if sent.get(name, ("",))[0] != one.stamp]
+        if is_forgetting or (not changed and sent.keys() != self._state.sent.keys()):
+            self._put(sent, {}, forgotten)  # before anything else
+        objects: dict[str, bytes] = {}
+        for number, source in enumerate(changed, start=1):
+            try:
+                data = source.make()
+            except (JournalError, ArchiveError) as error:
+                self.report.problems.append(f"not sent: {error}")
+                continue
+            text, before = digest(data), sent.get(source.name)
+            if not data or (before is not None and before[1] == text):
+                sent[source.name] = source.stamp, text, before[2] if data and before else ""
+            else:
+                stored = self._seal(data)
+                sent[source.name] = source.stamp, text, digest(stored)
+                objects[digest(stored)] = stored
+            if sum(map(len, objects.values())) > _BATCH_BYTES or number == len(changed):
+                self._put(sent, objects, forgotten)
+                self.report.sent += len(objects)
+                objects = {}
+
+    def _put(self, sent: _Sent, objects: dict[str, bytes], forgotten: bytes) -> None:
+        manifest = _Manifest(forgotten=typed(parse_json(forgotten), Forgotten))
+        for name, (_, _, stored) in sent.items():
+            kind, one, *key = name.split(" ", 2)
+            if stored:
+                files = manifest.archive if kind == "archive" else manifest.days.setdefault(key[0], {})
+                files[one] = stored
+        data = msgspec.json.encode(manifest, order="deterministic")
+        self._place.put(self._machine, objects, self._seal(data), {entry[2] for entry in sent.values()})
+        self._state.sent, self._state.tombstones = dict(sent), digest(forgotten)
+        self._save()
+
+    def _own_days(self, own: Mapping[str, list[Project]]) -> Iterator[_Source]:
+        for key, projects in own.items():
+            by_date: dict[str, list[tuple[Journal, str]]] = {}
+            for project in filter(self._travels, projects):
+                journal = Journal(project)
+                for day in journal.days():
+                    if not machine_of(day):
+                        by_date.setdefault(day[:10], []).append((journal, day))
+            for date, files in by_date.items():
+                stamp = " ".join(_stamp(journal.path(day)) for journal, day in files)
+                yield _Source(f"days {date} {key}", stamp, partial(self._make_day, date, files))
+
+    def _travels(self, project: Project) -> bool:
+        """Return whether days of a project are synced: git brings those of a memory that it shares."""
+        return not (self._settings_of(project).memory.shared and git_directory_of(project.root))
+
+    def _make_day(self, date: str, files: list[tuple[Journal, str]]) -> bytes:
+        day = DayFile(f"# {date}")
+        for journal, name in files:
+            other = DayFile(anchors.own_part(journal.text(f"{name}.md")))
+            if name.endswith(OPENCLAW):  # the text above is OpenClaw's
+                other.replace_opening([f"# {date}", ""])
+            if is_empty(day):
+                day = other
+            else:
+                merge_day(day, other)
+        redact_day(day, lambda line, text: self._redact(text), {})
+        return b"" if is_empty(day) else encoded(day.render())
+
+    def _own_sessions(self) -> Iterator[_Source]:
+        for session, path in self._archive.files():
+            yield _Source(f"archive {session}", _stamp(path), partial(self._make_session, session))
+
+    def _make_session(self, session: str) -> bytes:
+        turns = []
+        for turn in self._archive.turns(session):
+            key = self._keys.get(Project.at_root(turn.project, self._home).root)
+            if key is not None and not turn.machine:
+                turns.append(replace(redact_again(turn, self._redact), project=key))
+        return pack(session, turns) if turns else b""
+
+    # What others sent
+
+    def _take(self, manifests: Mapping[str, tuple[str, _Manifest]]) -> None:
+        roots = digest("\n".join(sorted(self._keys)).encode("utf-8", "surrogateescape"))
+        new = {machine: f"{name} {roots}" for machine, (name, _) in manifests.items()}
+        new = {machine: seen for machine, seen in new.items() if self._state.seen.get(machine) != seen}
+        if not new:
+            return
+        with capture_lock(self._home, LOCK_SECONDS, self._announce):
+            self._forgotten = Tombstones(self._home).forgotten()
+            for machine, seen in new.items():
+                missing = self._take_from(machine, manifests[machine][1])
+                if missing:
+                    self.report.problems.append(f"{plural(missing, 'file')} of {machine} cannot be read yet")
+                else:
+                    self._state.seen[machine] = seen
+                self._save()
+
+    def _take_from(self, machine: str, manifest: _Manifest) -> int:
+        """Take what is new. Return how many objects are missing or damaged."""
+        taken = self._state.taken.setdefault(machine, {})
+        wanted: dict[str, list[Callable[[bytes], None]]] = {}
+        for key, days in manifest.days.items():
+            project = next(filter(self._travels, self._roots.get(key, ())), None)
+            if project is None:
+                self.report.elsewhere += [] if key in self._roots else [key]
+                continue
+            is_lost = not any(machine_of(day) == machine for day in Journal(project).days())
+            for date, stored in days.items():
+                name = f"days {date} {project.root}"
+                if is_lost:  # the project was deleted, and is back
+                    taken.pop(name, None)
+                if taken.get(name, [""])[0] != stored:
+                    wanted.setdefault(stored, []).append(
+                        partial(self._take_day, machine, project, date, name, stored)
+                    )
+        for session, stored in manifest.archive.items() if self._settings.archive.enabled else ():
+            before, *unknown = taken.get(f"archive {session}", [""])
+            if before != stored or not self._roots.keys().isdisjoint(unknown):
+                wanted.setdefault(stored, []).append(partial(self._take_session, machine, session, stored))
+        names = iter(sorted(wanted))
+        while batch := list(islice(names, _BATCH_OBJECTS)):
+            for name, data in self._place.objects(machine, batch):
+                if name not in wanted or digest(data) != name:
+                    continue
+                try:
+                    for take in wanted[name]:
+                        take(self._open(data))
+                        self.report.taken += 1
+                except (ValueError, MemkitError) as error:
+                    self.report.problems.append(f"not taken from {machine}: {one_line(str(error))}")
+                del wanted[name]
+        return len(wanted)
+
+    def _take_day(
+        self, machine: str, project: Project, date: str, name: str, stored: str, data: bytes
+    ) -> None:
+        day, journal = f"{date}.{machine}", Journal(
+            project, shared=self._settings_of(project).memory.shared, home=self._home
+        )  # fmt: skip
+        content = DayFile(data.decode("utf-8"))
+        if content.lines[0].split()[:2] != ["#", date]:
+            raise ValueError(f"{day} does not begin with its date")
+        content.rest = None
+        ids = _ids(content)
+        _, *before = self._state.taken[machine].get(name, [""])
+        gone = self._gone(content, date, project.root) | self._held_near(journal, day)
+
+        def change(present: str) -> str | None:
+            removed = gone | (set(before) - _ids(DayFile(present)))  # the latter by the user
+            remove(content, Removal(removed, self._forgotten.within(project.root).grips, removed))
+            if is_as_taken(present):
+                return None if is_empty(content) else as_taken(content.render())
+            own = DayFile(present)
+            merge_day(own, content)
+            return own.render()
+
+        unindexed.mark(self._home, project.root)
+        self.report.roots.add(project.root)
+        journal.take(day, change)
+        self._state.taken[machine][name] = [stored, *sorted(ids)]
+
+    def _gone(self, content: DayFile, date: str, root: str) -> set[str]:
+        """Return the turns and notes of a day that were forgotten."""
+        forgotten, found, session = self._forgotten.within(root), set(), ""
+        for section in content.sections:
+            session = section.pairs.get("session", "" if section.is_opening else session)
+            began = datetime.datetime.fromisoformat(f"{date} {section.minute or '00:00'}").astimezone()
+            name = section.pairs.get("turn") or section.pairs.get("note", "")
+            if name in forgotten.notes or forgotten.covers(name, root, session, began):
+                found.add(name)
+        return found
+
+    def _held_near(self, journal: Journal, day: str) -> set[str]:
+        """Return the turns and notes in other days of the time: both machines may have imported a session."""
+        center = datetime.date.fromisoformat(day[:10])
+        near = {str(center + datetime.timedelta(n)) for n in range(-2, 3)}
+        return {
+            one
+            for name in journal.days()
+            if name[:10] in near and name != day
+            for one in _ID.findall(journal.text(f"{name}.md"))
+        }
+
+    def _take_session(self, machine: str, session: str, stored: str, data: bytes) -> None:
+        kept, unknown = [], set()
+        for turn in ArchiveFile(self._archive.path(session)).unpack(data):
+            project = next(iter(self._roots.get(turn.project, ())), None)
+            if project is None:
+                unknown.add(turn.project)
+            elif not self._forgotten.covers(turn.id, project.root, session, turn.time):
+                kept.append(replace(turn, project=project.root, machine=machine))
+        if kept:
+            self._archive.append(session, kept)
+        self._state.taken[machine][f"archive {session}"] = [stored, *sorted(unknown)]
+
+
+def _replaced(period: Period, root: str) -> Period:
+    return msgspec.structs.replace(period, project=root, whole=False)
+
+
+def _ids(content: DayFile) -> set[str]:
+    pairs = [section.pairs for section in content.sections]
+    return {one[key] for one in pairs for key in ("turn", "note") if key in one}
+
+
+def _stamp(path: str | Path) -> str:
+    status = os.stat(path)
+    return f"{status.st_mtime_ns}.{status.st_size}.{status.st_ino}"
+
+
+class _Cipher:
+    """Encrypts with age for the key in `sync/key.txt`, which all machines of the person have."""
+
+    def __init__(self, home: Home) -> None:
+        require("sync", "an encrypted place needs", "pyrage")
+        from pyrage import x25519
+
+        text = read_regular(os.path.join(home.sync, "key.txt"), 10_000).decode("ascii", "replace")
+        secret = next((line for line in text.split() if line.startswith("AGE-SECRET-KEY-")), "")
+        try:
+            self._identity = x25519.Identity.from_str(secret)
+        except Exception as error:  # pyrage has no common class of errors
+            raise MemkitError("sync/key.txt holds no age key") from error
+
+    def seal(self, data: bytes) -> bytes:
+        import pyrage
+
+        sealed: bytes = pyrage.encrypt(data, [self._identity.to_public()])
+        return sealed
+
+    def open(self, data: bytes) -> bytes:
+        import pyrage
+
+        try:
+            opened: bytes = pyrage.decrypt(data, [self._identity])
+        except pyrage.DecryptError as error:
+            raise MemkitError("it is not encrypted with the key of this machine") from error
+        return opened
