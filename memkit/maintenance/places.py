@@ -14,6 +14,7 @@ import hashlib
 import io
 import os
 import re
+import shutil
 import subprocess
 import tarfile
 from collections.abc import Collection, Iterator, Mapping
@@ -146,7 +147,12 @@ class _Repository:
         self._url = url
         self._directory = home.sync_repository
         self._git = find_program("git") or _fail("git is not installed")
-        if not os.path.exists(os.path.join(self._directory, "HEAD")):
+        for left in Path(self._directory).rglob("*.lock"):  # by a killed git
+            left.unlink(missing_ok=True)
+        try:
+            self._run("rev-parse", "--git-dir")
+        except MemkitError:  # missing, or half made or half deleted
+            shutil.rmtree(self._directory, ignore_errors=True)
             make_private_directory(self._directory)
             self._run("init", "--quiet", "--bare", "--template=", self._directory)
 
