@@ -85,6 +85,8 @@ def open_place(address: str, home: Home) -> Place:
         if where.startswith("-") or "::" in where or not where.isprintable():
             raise MemkitError(f"{where} is not an address of a git repository that memkit uses")
         return _Repository(where, home)
+    if not kind:
+        raise MemkitError("there is no place to sync with; name one, as in `memkit sync folder PATH`")
     if not _HOST.fullmatch(where):
         raise MemkitError(f"{where} is not HOST or USER@HOST; put ports and keys into ~/.ssh/config")
     return _Host(where)
@@ -92,6 +94,10 @@ def open_place(address: str, home: Home) -> Place:
 
 def _path_of(name: str) -> str:
     return f"objects/{name[:2]}/{name}"
+
+
+def _with_paths(objects: Mapping[str, bytes]) -> list[tuple[str, bytes]]:
+    return [(_path_of(name), data) for name, data in objects.items()]
 
 
 class _Folder:
@@ -116,8 +122,8 @@ class _Folder:
     def put(
         self, machine: str, objects: Mapping[str, bytes], manifest: bytes, listed: Collection[str]
     ) -> None:
-        for name, data in objects.items():
-            self._write(machine, _path_of(name), data)
+        for name, data in _with_paths(objects):
+            self._write(machine, name, data)
         self._write(machine, "manifest", manifest)
         for path in Path(self._root, "machines", machine, "objects").glob("*/*"):
             if path.name not in listed:
@@ -176,7 +182,7 @@ class _Repository:
             match = _OBJECT_PATH.fullmatch(path)
             if match and match[1] in listed and match[1] not in objects:
                 lines.append(f"M 100644 {blob} {path}\n".encode("ascii"))
-        for path, data in [*((_path_of(name), data) for name, data in objects.items()), ("manifest", manifest)]:
+        for path, data in [*_with_paths(objects), ("manifest", manifest)]:
             lines += [f"M 100644 inline {path}\ndata {len(data)}\n".encode("ascii"), data, b"\n"]
         importing = ("fast-import", "--quiet", "--force", "--date-format=now")
         self._run(*importing, data=b"".join(lines))
@@ -250,7 +256,8 @@ class _Host:
 
     def objects(self, machine: str, names: Collection[str]) -> Iterator[tuple[str, bytes]]:
         asked = "".join(f"{_path_of(name)}\n" for name in names)
-        output = self._run(f"cd {_FOLDER_ON_HOST}/machines/{machine} && tar cf - -T -; :", asked.encode("ascii"))
+        script = f"cd {_FOLDER_ON_HOST}/machines/{machine} && tar cf - -T - 2>/dev/null; :"
+        output = self._run(script, asked.encode("ascii"))
         for name, data in _members(output):
             match = _OBJECT_PATH.fullmatch(name)
             if match:
@@ -261,7 +268,7 @@ class _Host:
     ) -> None:
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w") as archive:
-            for path, data in [*((_path_of(name), data) for name, data in objects.items()), ("new", manifest)]:
+            for path, data in [*_with_paths(objects), ("new", manifest)]:
                 member = tarfile.TarInfo(path)
                 member.size, member.mode = len(data), PRIVATE_FILE
                 archive.addfile(member, io.BytesIO(data))

@@ -14,6 +14,7 @@ import os
 import re
 import secrets
 import socket
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -58,6 +59,8 @@ VERSION = 1
 """The format version of the manifest and of the state."""
 
 LOCK_SECONDS = 60.0
+
+_KEY = "key.txt"
 
 _BATCH_BYTES = 64_000_000
 """Roughly what is sent at once. A killed run has lost at most that much."""
@@ -155,16 +158,28 @@ def projects_by_key(projects: Iterable[Project], home: Home) -> dict[str, list[P
 
 
 def sync(
-    home: Home, settings_of: Callable[[Project], Settings], announce: Announce = lambda line: None
+    home: Home,
+    settings_of: Callable[[Project], Settings],
+    announce: Announce = lambda line: None,
+    also: Iterable[Project] = (),
 ) -> SyncReport:
-    """Sync with the place of the settings. Raise `MemkitError`, `OSError`.
+    """Sync all known projects, and those in `also`, with the place of the settings.
 
-    The caller updates the indexes of the projects in `SyncReport.roots`.
+    The caller updates the indexes of the projects in `SyncReport.roots`. Raise `MemkitError`, `OSError`.
     """
     with _only_one(home):
-        run = _Run(home, settings_of, announce)
-        run.run()
-        return run.report
+        problems: list[str] = []
+        try:
+            run = _Run(home, settings_of, announce)
+            run.run(also)
+            problems = run.report.problems
+            return run.report
+        except (MemkitError, OSError) as error:
+            problems = [one_line(str(error))]
+            raise
+        finally:
+            last = {"time": time.time(), "problems": problems}
+            write_state(os.path.join(home.sync, "last.json"), VERSION, last)
 
 
 @contextmanager
@@ -194,18 +209,19 @@ class _Run:
         self._state_path = Path(home.sync, "state.json")
         known = read_state_or_none(self._state_path, VERSION, lambda value: typed(value, _State))
         self._state = known or _State()
-        if self._state.place != address:  # the other place lacks what this one has
-            self._state = _State(place=address, taken=self._state.taken)
+        place = f"{address} {self._cipher.recipient}" if self._cipher else address
+        if self._state.place != place:  # the new one, or one for another key, lacks what the old one has
+            self._state = _State(place=place, taken=self._state.taken)
         self.report = SyncReport()
 
-    def run(self) -> None:
+    def run(self, also: Iterable[Project]) -> None:
         manifests = self._read_manifests()
-        own = projects_by_key(projects_with_memory(self._home), self._home)
+        own = projects_by_key(projects_with_memory(self._home, also), self._home)
         there = [one for one in remembered_projects(self._home) if os.path.isdir(one.root)]
         self._roots = projects_by_key({*there, *(one for group in own.values() for one in group)}, self._home)
         self._keys = {one.root: key for key, group in self._roots.items() for one in group}
         if self._forget(manifests):  # and with it the copy of a git place
-            self._place = open_place(self._state.place, self._home)
+            self._place = open_place(self._settings.sync.place, self._home)
             manifests = self._read_manifests()
         self._send(own)
         self._take(manifests)
@@ -241,7 +257,7 @@ class _Run:
     # What was forgotten
 
     def _forget(self, manifests: Mapping[str, tuple[str, _Manifest]]) -> bool:
-        """Erase here what was forgotten elsewhere, and what a killed run left. Return whether there was any."""
+        """Erase here what was forgotten elsewhere, and what a killed run left. Return if there was any."""
         tombstones = Tombstones(self._home)
         known, theirs = tombstones.forgotten(), Forgotten()
         for _, manifest in manifests.values():
@@ -487,6 +503,22 @@ def _stamp(path: str | Path) -> str:
     return f"{status.st_mtime_ns}.{status.st_size}.{status.st_ino}"
 
 
+def has_key(home: Home) -> bool:
+    """Return whether there is a key for encrypted places."""
+    return os.path.lexists(os.path.join(home.sync, _KEY))
+
+
+def make_key(home: Home, secret: str) -> str:
+    """Store this age key, or a new one if it is "", and return the path. Raise `MemkitError`, `OSError`."""
+    require("sync", "an encrypted place needs", "pyrage")
+    from pyrage import x25519
+
+    path = os.path.join(home.sync, _KEY)
+    make_private_directory(home.sync)
+    write_durably(path, f"{secret.strip() or x25519.Identity.generate()}\n".encode("ascii", "replace"))
+    return path
+
+
 class _Cipher:
     """Encrypts with age for the key in `sync/key.txt`, which all machines of the person have."""
 
@@ -494,17 +526,19 @@ class _Cipher:
         require("sync", "an encrypted place needs", "pyrage")
         from pyrage import x25519
 
-        text = read_regular(os.path.join(home.sync, "key.txt"), 10_000).decode("ascii", "replace")
-        secret = next((line for line in text.split() if line.startswith("AGE-SECRET-KEY-")), "")
+        path = os.path.join(home.sync, _KEY)
         try:
+            words = read_regular(path, 10_000).decode("ascii", "replace").split()
+            secret = next(one for one in words if one.startswith("AGE-SECRET-KEY-"))
             self._identity = x25519.Identity.from_str(secret)
         except Exception as error:  # pyrage has no common class of errors
-            raise MemkitError("sync/key.txt holds no age key") from error
+            raise MemkitError(f"{path} holds no age key; copy the file from your other machine") from error
+        self.recipient = self._identity.to_public()
 
     def seal(self, data: bytes) -> bytes:
         import pyrage
 
-        sealed: bytes = pyrage.encrypt(data, [self._identity.to_public()])
+        sealed: bytes = pyrage.encrypt(data, [self.recipient])
         return sealed
 
     def open(self, data: bytes) -> bytes:
