@@ -24,7 +24,7 @@ import msgspec
 from memkit.archive.turn import ArchivedTurn
 from memkit.conversation.values import parse_time
 from memkit.errors import ArchiveError, ArchiveVersionError, NewerFileError
-from memkit.files import PRIVATE_FILE, make_private_directory, sync_directory, write_durably
+from memkit.files import PRIVATE_FILE, make_private_directory, sync_directory, sync_file, write_durably
 from memkit.state import check_version, parse_json
 from memkit.typed import typed
 
@@ -155,7 +155,7 @@ class ArchiveFile:
             file.seek(end)
             file.write(frame)
             file.flush()
-            os.fsync(file.fileno())
+            sync_file(file.fileno())
         if not present:
             sync_directory(str(self.path.parent))
         self._content.end += len(frame)

@@ -25,6 +25,7 @@ from memkit.errors import MemkitError
 from memkit.files import (
     MOST_BYTES,
     PRIVATE_FILE,
+    durable_together,
     inside,
     make_private_directory,
     read_regular,
@@ -122,8 +123,9 @@ class _Folder:
     def put(
         self, machine: str, objects: Mapping[str, bytes], manifest: bytes, listed: Collection[str]
     ) -> None:
-        for name, data in _with_paths(objects):
-            self._write(machine, name, data)
+        with durable_together():
+            for name, data in _with_paths(objects):
+                self._write(machine, name, data)
         self._write(machine, "manifest", manifest)
         for path in Path(self._root, "machines", machine, "objects").glob("*/*"):
             if path.name not in listed:

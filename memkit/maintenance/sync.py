@@ -32,7 +32,13 @@ from memkit.archive.turn import redact_again
 from memkit.capture.project_list import projects_with_memory, remembered_projects
 from memkit.environment.extras import require
 from memkit.errors import ArchiveError, JournalError, MemkitError
-from memkit.files import PRIVATE_FILE, make_private_directory, read_regular, write_durably
+from memkit.files import (
+    PRIVATE_FILE,
+    durable_together,
+    make_private_directory,
+    read_regular,
+    write_durably,
+)
 from memkit.forget.erase import forget
 from memkit.forget.selection import ForgetSelection
 from memkit.hook.entries import MACHINE, machine_of
@@ -383,7 +389,8 @@ class _Run:
         with capture_lock(self._home, LOCK_SECONDS, self._announce):
             self._forgotten = Tombstones(self._home).forgotten()
             for machine, seen in new.items():
-                missing = self._take_from(machine, manifests[machine][1])
+                with durable_together():
+                    missing = self._take_from(machine, manifests[machine][1])
                 if missing:
                     self.report.problems.append(f"{plural(missing, 'file')} of {machine} cannot be read yet")
                 else:

@@ -1,0 +1,84 @@
+"""Measure `memkit sync` on 60,000 turns: the first run of two machines, and idle ones, each with its own process.
+
+    python benchmarks/sync.py [--days N] [--kind folder|git] [--json] [--write]
+
+Limits: a first run takes at most 60 s plus the transfer (the place is on this disk), an idle one 2 s.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "benchmarks")]
+
+import report  # noqa: E402
+from synthetic import SyntheticMemory, write_home  # noqa: E402
+
+DAYS = 1930
+FIRST_SECONDS, IDLE_SECONDS = 60.0, 2.0
+_STEPS = ("first, sending", "first, taking", "idle, sender", "idle, taker", "after a new day")
+
+
+def _run(home: Path, root: Path, *arguments: str) -> float:
+    environment = {**os.environ, "MEMKIT_HOME": str(home), "MEMKIT_SERVICE_ENABLED": "false"}
+    environment |= {"MEMKIT_EMBEDDING_PROVIDER": "none", "HOME": str(home)}
+    began = time.monotonic()
+    command = [sys.executable, "-m", "memkit", *arguments, "--json"]
+    environment["PYTHONPATH"] = str(REPOSITORY)
+    subprocess.run(command, cwd=root, env=environment, check=True, capture_output=True, text=True)
+    return time.monotonic() - began
+
+
+def measure(place: Path, days: int, kind: str) -> dict[str, float]:
+    roots = [place / name / "shop" for name in ("laptop", "desk")]
+    homes = [place / name / "home" for name in ("laptop", "desk")]
+    there = place / "place"
+    for root, home in zip(roots, homes, strict=True):
+        root.mkdir(parents=True)
+        home.mkdir()
+        subprocess.run(["git", "init", "-q", str(root)], check=True)
+    there.mkdir()
+    if kind == "git":
+        subprocess.run(["git", "init", "-q", "--bare", str(there)], check=True)
+    found = write_home(SyntheticMemory(7), roots[0], str(homes[0]), days, 1)
+    _run(homes[1], roots[1], "remember", "a first note")  # the other machine knows the project
+    _run(homes[1], roots[1], "sync", kind, str(there), "--yes")
+    seconds = [_run(homes[0], roots[0], "sync", kind, str(there), "--yes"), _run(homes[1], roots[1], "sync")]
+    _run(homes[0], roots[0], "sync")  # the other's note
+    seconds += [_run(home, root, "sync") for home, root in zip(homes, roots, strict=True)]
+    day = sorted((roots[0] / ".memkit" / "memory").glob("*.md"))[-1]
+    day.write_text(day.read_text(encoding="utf-8") + "\nAnd more.\n", encoding="utf-8")
+    seconds.append(sum(_run(home, root, "sync") for home, root in zip(homes, roots, strict=True)))
+    return {"turns": found["turns"], "sessions": found["sessions"], **dict(zip(_STEPS, seconds, strict=True))}
+
+
+def section(found: dict[str, float], kind: str) -> str:
+    limits = [FIRST_SECONDS, FIRST_SECONDS, IDLE_SECONDS, IDLE_SECONDS, 2 * IDLE_SECONDS]
+    rows = [[name, f"{found[name]:.1f}", f"≤ {most:.0f}"] for name, most in zip(_STEPS, limits, strict=True)]
+    return "\n\n".join((
+        "## Sync", f"{found['turns']:,.0f} turns in {found['sessions']:,.0f} sessions, through a {kind} on the same "
+        f"disk; two machines, a process each. {report.machine()}.", report.table(["", "seconds", "limit"], rows),
+    ))  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure `memkit sync`.")
+    parser.add_argument("--days", type=int, default=DAYS)
+    parser.add_argument("--kind", choices=["folder", "git"], default="folder")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--write", action="store_true")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="memkit-sync-") as name:
+        found = measure(Path(name).resolve(), arguments.days, arguments.kind)
+    report.publish("sync", found, section(found, arguments.kind), as_json=arguments.json, write=arguments.write)
+
+
+if __name__ == "__main__":
+    main()
