@@ -1,4 +1,4 @@
-"""Measure `memkit sync` on 60,000 turns: the first run of two machines, and idle ones, each with its own process.
+"""Measure `memkit sync` on 60,000 turns: the first run of two machines, and idle ones, a process each.
 
     python benchmarks/sync.py [--days N] [--kind folder|git] [--json] [--write]
 
@@ -66,14 +66,15 @@ def measure(place: Path, days: int, kind: str) -> dict[str, Any]:
 
 def section(found: dict[str, Any], kind: str) -> str:
     limits = [FIRST_SECONDS, FIRST_SECONDS, IDLE_SECONDS, IDLE_SECONDS, 2 * IDLE_SECONDS]
-    rows = [
-        [name, f"{found[name][0]:.1f}", f"{found[name][1]:.1f}", f"≤ {most:.0f}"]
-        for name, most in zip(_STEPS, limits, strict=True)
-    ]
-    return "\n\n".join((
-        "## Sync", f"{found['turns']:,.0f} turns in {found['sessions']:,.0f} sessions, through a {kind} on the same "
-        f"disk; two machines, a process each. {report.machine()}.", report.table(["", "seconds", "of a processor", "limit"], rows),
-    ))  # fmt: skip
+    rows = []
+    for name, most in zip(_STEPS, limits, strict=True):
+        seconds, processor = found[name]
+        rows.append([name, f"{seconds:.1f}", f"{processor:.1f}", f"≤ {most:.0f}"])
+    text = (
+        f"{found['turns']:,} turns in {found['sessions']:,} sessions, through a {kind} on the same disk; "
+        f"two machines, a process each. {report.machine()}."
+    )
+    return "\n\n".join(("## Sync", text, report.table(["", "seconds", "of a processor", "limit"], rows)))
 
 
 def main() -> None:
@@ -85,7 +86,8 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="memkit-sync-") as name:
         found = measure(Path(name).resolve(), arguments.days, arguments.kind)
-    report.publish("sync", found, section(found, arguments.kind), as_json=arguments.json, write=arguments.write)
+    text = section(found, arguments.kind)
+    report.publish("sync", found, text, as_json=arguments.json, write=arguments.write)
 
 
 if __name__ == "__main__":

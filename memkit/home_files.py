@@ -69,7 +69,6 @@ HOME_FILES = (
     FileKind("sync/machine", "the name of this machine in the place of `memkit sync`"),
     FileKind("sync/key.txt", "your age key for an encrypted place", in_backup=True),
     FileKind("sync/state.json", "what `memkit sync` sent and took", "version"),
-    FileKind("sync/last.json", "when the last sync was, and its problems", "version"),
     FileKind("sync/git/**", "what is in a git place", is_derived=True, has_text=True),
     FileKind("sync/lock", "lock of `memkit sync`", is_derived=True),
     FileKind("journal.lock", "lock of your own memory", is_derived=True),

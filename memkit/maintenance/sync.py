@@ -14,14 +14,12 @@ import os
 import re
 import secrets
 import socket
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -31,7 +29,7 @@ from memkit.archive.file import ArchiveFile, pack
 from memkit.archive.turn import redact_again
 from memkit.capture.project_list import projects_with_memory, remembered_projects
 from memkit.environment.extras import require
-from memkit.errors import ArchiveError, JournalError, MemkitError
+from memkit.errors import MemkitError
 from memkit.files import (
     PRIVATE_FILE,
     durable_together,
@@ -46,18 +44,18 @@ from memkit.ipc import unindexed
 from memkit.journal.day_edits import Removal, is_empty, redact_day, remove
 from memkit.journal.day_file import DayFile, as_taken, encoded, is_as_taken
 from memkit.journal.journal import Journal
-from memkit.llm.calls import BusyError, exclusive_lock
+from memkit.llm.calls import exclusive_lock
 from memkit.locks import Announce, capture_lock
 from memkit.maintenance.merge import merge_day
-from memkit.maintenance.places import OBJECT, Place, digest, is_encrypted, open_place
+from memkit.maintenance.places import MANIFEST, digest, open_place, path_of
 from memkit.paths import Home
 from memkit.privacy.redact import redact
-from memkit.privacy.tombstones import Forgotten, Period, Tombstones
+from memkit.privacy.tombstones import Forgotten, Tombstones
 from memkit.projects.git import normalize_remote, remote_of
 from memkit.projects.git_files import git_directory_of
 from memkit.projects.project import OPENCLAW, Project, Registry
 from memkit.settings.load import Settings
-from memkit.state import parse_json, read_state_or_none, write_state
+from memkit.state import parse_json, read_state_or_none
 from memkit.text import one_line, plural
 from memkit.typed import typed
 
@@ -66,20 +64,15 @@ VERSION = 1
 
 LOCK_SECONDS = 60.0
 
-_KEY = "key.txt"
-
 _BATCH_BYTES = 64_000_000
-"""Roughly what is sent at once. A killed run has lost at most that much."""
+"""Roughly what is sent at once: a killed run has lost at most that much."""
 
 _BATCH_OBJECTS = 256
 
 _ID = re.compile(r"(?:turn|note):([^\s<>]+)")
-
 _Day = Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d\d-\d\d$")]
 _Session = Annotated[str, msgspec.Meta(pattern=r"^[\w./@+=,-]{1,120}$")]
-_Object = Annotated[str, msgspec.Meta(pattern=f"^{OBJECT.pattern}$")]
-
-
+_Object = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
 _Sent = dict[str, tuple[str, str, str]]
 
 
@@ -114,7 +107,9 @@ class _State(msgspec.Struct):
 
 @dataclass(slots=True)
 class SyncReport:
-    """What a run did: files sent and taken, machines, projects that only others have, and problems."""
+    """What a run did: objects sent and taken, the other machines, projects that only they have, the roots of
+    projects to index, and problems in a line each.
+    """
 
     sent: int = 0
     taken: int = 0
@@ -124,9 +119,8 @@ class SyncReport:
     problems: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """The files of this machine that become one object."""
+class _Source(NamedTuple):
+    """Files of this machine that become one object."""
 
     name: str
     stamp: str
@@ -136,10 +130,7 @@ class _Source:
 def machine_name(home: Home) -> str:
     """Return the name of this machine in a place. The first call makes it. Raise `OSError`."""
     path = os.path.join(home.sync, "machine")
-    try:
-        name = read_regular(path, 100).decode("ascii", "replace").strip()
-    except FileNotFoundError:
-        name = ""
+    name = read_regular(path, 100).decode("ascii", "replace").strip() if os.path.exists(path) else ""
     if not re.fullmatch(MACHINE, name):
         host = re.sub("[^a-z0-9]+", "-", socket.gethostname().split(".")[0].lower()).strip("-")[:24]
         name = f"{host or 'machine'}-{secrets.token_hex(2)}"
@@ -152,52 +143,25 @@ def projects_by_key(projects: Iterable[Project], home: Home) -> dict[str, list[P
     """Return projects by the key that their clones on all machines share."""
     registry = Registry.read(home)
     found: dict[str, list[Project]] = {}
-    for project in sorted(projects, key=lambda one: one.root):
-        if project.memory == home.memory:
-            key = "user"
-        elif remote := normalize_remote(remote_of(project.root) or ""):
-            key = f"git {remote}"
-        else:
-            key = f"name {registry.name_of(project.root)}"
-        found.setdefault(key, []).append(project)
+    for project in sorted(set(projects), key=lambda one: one.root):
+        remote = normalize_remote(remote_of(project.root) or "")
+        key = f"git {remote}" if remote else f"name {registry.name_of(project.root)}"
+        found.setdefault("user" if project.memory == home.memory else key, []).append(project)
     return found
 
 
-def sync(
-    home: Home,
-    settings_of: Callable[[Project], Settings],
-    announce: Announce = lambda line: None,
-    also: Iterable[Project] = (),
-) -> SyncReport:
-    """Sync all known projects, and those in `also`, with the place of the settings.
+def sync(home: Home, settings_of: Callable[[Project], Settings], announce: Announce) -> SyncReport:
+    """Sync all known projects with the place of the settings. Raise `MemkitError`, `OSError`.
 
-    The caller updates the indexes of the projects in `SyncReport.roots`. Raise `MemkitError`, `OSError`.
+    The caller updates the indexes of the projects in `SyncReport.roots`.
     """
-    with _only_one(home):
-        problems: list[str] = []
-        try:
-            run = _Run(home, settings_of, announce)
-            run.run(also)
-            problems = run.report.problems
-            return run.report
-        except (MemkitError, OSError) as error:
-            problems = [one_line(str(error))]
-            raise
-        finally:
-            last = {"time": time.time(), "problems": problems}
-            write_state(os.path.join(home.sync, "last.json"), VERSION, last)
-
-
-@contextmanager
-def _only_one(home: Home) -> Iterator[None]:
-    from filelock import FileLock, Timeout
+    from filelock import FileLock
 
     make_private_directory(home.sync)
-    try:
-        with FileLock(os.path.join(home.sync, "lock"), LOCK_SECONDS, mode=PRIVATE_FILE):
-            yield
-    except Timeout as error:
-        raise BusyError("another memkit process is syncing; try again in a minute") from error
+    with FileLock(os.path.join(home.sync, "lock"), LOCK_SECONDS, mode=PRIVATE_FILE):
+        run = _Run(home, settings_of, announce)
+        run.run()
+        return run.report
 
 
 class _Run:
@@ -206,52 +170,33 @@ class _Run:
         self._settings_of = settings_of
         self._announce = announce
         self._settings = settings_of(Project.of_user(home))
-        address = self._settings.sync.place
-        self._place: Place = open_place(address, home)
-        self._cipher = _Cipher(home) if is_encrypted(address) else None
         self._redact = partial(redact, patterns=self._settings.capture.compiled_patterns())
         self._machine = machine_name(home)
         self._archive = Archive(home)
-        self._state_path = Path(home.sync, "state.json")
+        place = self._settings.sync.place
+        self._place = open_place(place, home)
+        self._cipher = _Cipher(home) if place.partition(" ")[0].endswith("+age") else None
+        self._state_path = os.path.join(home.sync, "state.json")
         known = read_state_or_none(self._state_path, VERSION, lambda value: typed(value, _State))
         self._state = known or _State()
-        place = f"{address} {self._cipher.recipient}" if self._cipher else address
+        place += f" {self._cipher.recipient}" if self._cipher else ""
         if self._state.place != place:  # the new one, or one for another key, lacks what the old one has
             self._state = _State(place=place, taken=self._state.taken)
         self.report = SyncReport()
 
-    def run(self, also: Iterable[Project]) -> None:
-        manifests = self._read_manifests()
-        own = projects_by_key(projects_with_memory(self._home, also), self._home)
-        there = [one for one in remembered_projects(self._home) if os.path.isdir(one.root)]
-        self._roots = projects_by_key({*there, *(one for group in own.values() for one in group)}, self._home)
+    def run(self) -> None:
+        own = projects_by_key(projects_with_memory(self._home), self._home)
+        there = {one for one in remembered_projects(self._home) if os.path.isdir(one.root)}
+        self._roots = projects_by_key(there.union(*own.values()), self._home)
         self._keys = {one.root: key for key, group in self._roots.items() for one in group}
-        if self._forget(manifests):  # and with it the copy of a git place
-            self._place = open_place(self._settings.sync.place, self._home)
+        manifests = self._read_manifests()
+        if self._forget(manifests):  # and with it the local copy of a git place
             manifests = self._read_manifests()
         self._send(own)
         self._take(manifests)
 
     def _save(self) -> None:
-        write_durably(str(self._state_path), msgspec.json.encode(self._state))  # ten times as fast as json
-
-    # What others have
-
-    def _read_manifests(self) -> dict[str, tuple[str, _Manifest]]:
-        """Return the digest and the manifest of each other machine."""
-        self.report.machines, found = [], {}
-        for machine, data in sorted(self._place.manifests().items()):
-            if machine == self._machine:
-                continue
-            self.report.machines.append(machine)
-            try:
-                value = parse_json(self._open(data))
-                if isinstance(value, dict) and value.get("version", 0) > VERSION:
-                    raise MemkitError("a newer memkit wrote it; update memkit here")
-                found[machine] = digest(data), typed(value, _Manifest)
-            except (ValueError, TypeError, msgspec.ValidationError, MemkitError) as error:
-                self.report.problems.append(f"nothing is taken from {machine}: {one_line(str(error), 200)}")
-        return found
+        write_durably(self._state_path, msgspec.json.encode(self._state))  # ten times as fast as json
 
     def _seal(self, data: bytes) -> bytes:
         return data if self._cipher is None else self._cipher.seal(data)
@@ -259,14 +204,30 @@ class _Run:
     def _open(self, data: bytes) -> bytes:
         return data if self._cipher is None else self._cipher.open(data)
 
-    # What was forgotten
+    def _read_manifests(self) -> dict[str, tuple[str, _Manifest]]:
+        """Return the digest and the manifest of each other machine."""
+        found = {}
+        self.report = SyncReport()
+        for machine, data in sorted(self._place.manifests().items()):
+            if machine == self._machine:
+                continue
+            self.report.machines.append(machine)
+            try:
+                value = parse_json(self._open(data))
+                if isinstance(value, dict) and value.get("version", VERSION) != VERSION:
+                    raise MemkitError("another version of memkit wrote it; update memkit on all machines")
+                found[machine] = digest(data), typed(value, _Manifest)
+            except (ValueError, MemkitError) as error:
+                self.report.problems.append(f"nothing is taken from {machine}: {one_line(str(error), 200)}")
+        return found
 
     def _forget(self, manifests: Mapping[str, tuple[str, _Manifest]]) -> bool:
         """Erase here what was forgotten elsewhere, and what a killed run left. Return if there was any."""
         tombstones = Tombstones(self._home)
         known, theirs = tombstones.forgotten(), Forgotten()
+        roots = {key: [one.root for one in group] for key, group in self._roots.items()}
         for _, manifest in manifests.values():
-            theirs |= self._with_roots(manifest.forgotten)
+            theirs |= _renamed(manifest.forgotten, roots)
         if known | theirs == known and tombstones.unfinished() is None:
             return False
         with exclusive_lock(self._home, LOCK_SECONDS, self._announce):
@@ -276,71 +237,53 @@ class _Run:
             raise MemkitError(f"not everything was erased that another machine forgot: {'; '.join(problems)}")
         return True
 
-    def _with_roots(self, theirs: Forgotten) -> Forgotten:
-        """Return what another machine forgot, with the roots that its projects have here.
-
-        Its own Markdown files stay: the other machine never saw them.
-        """
-        periods = [_replaced(one, root.root) for one in theirs.periods if one.project
-                   for root in self._roots.get(one.project, ())]  # fmt: skip
-        periods += [one for one in theirs.periods if not one.project]
-        only = {project.root: ids for key, ids in theirs.only.items() for project in self._roots.get(key, ())}
-        return msgspec.structs.replace(theirs, periods=tuple(periods), only=only, roots=frozenset())
-
-    def _with_keys(self, own: Forgotten) -> Forgotten:
-        periods = [_replaced(one, self._keys.get(one.project, "")) for one in own.periods
-                   if not one.project or one.project in self._keys]  # fmt: skip
-        only = {self._keys[root]: ids for root, ids in own.only.items() if root in self._keys}
-        return msgspec.structs.replace(own, periods=tuple(periods), only=only, roots=frozenset())
-
-    # What this machine has
-
     def _send(self, own: Mapping[str, list[Project]]) -> None:
         sources = {one.name: one for one in [*self._own_days(own), *self._own_sessions()]}
-        known = Tombstones(self._home).forgotten()
-        forgotten = msgspec.json.encode(self._with_keys(known), order="deterministic")
-        is_forgetting = digest(forgotten) != self._state.tombstones
+        keys = {root: [key] for root, key in self._keys.items()}
+        forgotten = _renamed(Tombstones(self._home).forgotten(), keys)
+        tombstones = digest(msgspec.json.encode(forgotten, order="deterministic"))
+        is_forgetting = tombstones != self._state.tombstones
+
+        def put(objects: dict[str, bytes]) -> None:
+            manifest = _Manifest(forgotten=forgotten)
+            for name, (_, _, stored) in sent.items():
+                kind, one, *key = name.split(" ", 2)
+                listed = manifest.days.setdefault(key[0], {}) if kind == "days" else manifest.archive
+                if stored:
+                    listed[one] = stored
+            files = {path_of(name): data for name, data in objects.items()}
+            files[MANIFEST] = self._seal(msgspec.json.encode(manifest, order="deterministic"))
+            self._place.put(self._machine, files, {stored for _, _, stored in sent.values()})
+            self._state.sent, self._state.tombstones = dict(sent), tombstones
+            self._save()
+            self.report.sent += len(objects)
+
         sent = {name: entry for name, entry in self._state.sent.items() if name in sources
                 and (entry[0] == sources[name].stamp or not is_forgetting)}  # fmt: skip
         changed = [one for name, one in sorted(sources.items()) if sent.get(name, ("",))[0] != one.stamp]
         if is_forgetting or (not changed and sent.keys() != self._state.sent.keys()):
-            self._put(sent, {}, forgotten)  # before anything else
+            put({})  # before anything else
         objects: dict[str, bytes] = {}
         for number, source in enumerate(changed, start=1):
             try:
                 data = source.make()
-            except (JournalError, ArchiveError) as error:
+            except MemkitError as error:
                 self.report.problems.append(f"not sent: {error}")
-                continue
-            text, before = digest(data), sent.get(source.name)
-            if not data or (before is not None and before[1] == text):
-                sent[source.name] = source.stamp, text, before[2] if data and before else ""
             else:
-                stored = self._seal(data)
-                sent[source.name] = source.stamp, text, digest(stored)
-                objects[digest(stored)] = stored
-            if sum(map(len, objects.values())) > _BATCH_BYTES or number == len(changed):
-                self._put(sent, objects, forgotten)
-                self.report.sent += len(objects)
+                text, (_, before, stored) = digest(data), sent.get(source.name, ("", "", ""))
+                if text != before:
+                    sealed = self._seal(data)
+                    stored = digest(sealed) if data else ""
+                    objects |= {stored: sealed} if data else {}
+                sent[source.name] = source.stamp, text, stored
+            if number == len(changed) or sum(map(len, objects.values())) > _BATCH_BYTES:
+                put(objects)
                 objects = {}
-
-    def _put(self, sent: _Sent, objects: dict[str, bytes], forgotten: bytes) -> None:
-        manifest = _Manifest(forgotten=typed(parse_json(forgotten), Forgotten))
-        for name, (_, _, stored) in sent.items():
-            kind, one, *key = name.split(" ", 2)
-            if stored:
-                files = manifest.archive if kind == "archive" else manifest.days.setdefault(key[0], {})
-                files[one] = stored
-        data = msgspec.json.encode(manifest, order="deterministic")
-        self._place.put(self._machine, objects, self._seal(data), {entry[2] for entry in sent.values()})
-        self._state.sent, self._state.tombstones = dict(sent), digest(forgotten)
-        self._save()
 
     def _own_days(self, own: Mapping[str, list[Project]]) -> Iterator[_Source]:
         for key, projects in own.items():
             by_date: dict[str, list[tuple[Journal, str]]] = {}
-            for project in filter(self._travels, projects):
-                journal = Journal(project)
+            for journal in map(Journal, filter(self._travels, projects)):
                 for day in journal.days():
                     if not machine_of(day):
                         by_date.setdefault(day[:10], []).append((journal, day))
@@ -377,24 +320,20 @@ class _Run:
                 turns.append(replace(redact_again(turn, self._redact), project=key))
         return pack(session, turns) if turns else b""
 
-    # What others sent
-
     def _take(self, manifests: Mapping[str, tuple[str, _Manifest]]) -> None:
         roots = digest("\n".join(sorted(self._keys)).encode("utf-8", "surrogateescape"))
-        new = {machine: f"{name} {roots}" for machine, (name, _) in manifests.items()}
-        new = {machine: seen for machine, seen in new.items() if self._state.seen.get(machine) != seen}
-        if not new:
-            return
-        with capture_lock(self._home, LOCK_SECONDS, self._announce):
-            self._forgotten = Tombstones(self._home).forgotten()
-            for machine, seen in new.items():
-                with durable_together():
-                    missing = self._take_from(machine, manifests[machine][1])
-                if missing:
-                    self.report.problems.append(f"{plural(missing, 'file')} of {machine} cannot be read yet")
-                else:
-                    self._state.seen[machine] = seen
-                self._save()
+        for machine, (name, manifest) in manifests.items():
+            seen = f"{name} {roots}"
+            if self._state.seen.get(machine) == seen:
+                continue
+            with capture_lock(self._home, LOCK_SECONDS, self._announce), durable_together():
+                self._forgotten = Tombstones(self._home).forgotten()
+                missing = self._take_from(machine, manifest)
+            if missing:
+                self.report.problems.append(f"{plural(missing, 'file')} of {machine} cannot be read yet")
+            else:
+                self._state.seen[machine] = seen
+            self._save()
 
     def _take_from(self, machine: str, manifest: _Manifest) -> int:
         """Take what is new. Return how many objects are missing or damaged."""
@@ -411,40 +350,37 @@ class _Run:
                 if is_lost:  # the project was deleted, and is back
                     taken.pop(name, None)
                 if taken.get(name, [""])[0] != stored:
-                    wanted.setdefault(stored, []).append(
+                    wanted.setdefault(path_of(stored), []).append(
                         partial(self._take_day, machine, project, date, name, stored)
                     )
         for session, stored in manifest.archive.items() if self._settings.archive.enabled else ():
             before, *unknown = taken.get(f"archive {session}", [""])
             if before != stored or not self._roots.keys().isdisjoint(unknown):
-                wanted.setdefault(stored, []).append(partial(self._take_session, machine, session, stored))
-        names = iter(sorted(wanted))
-        while batch := list(islice(names, _BATCH_OBJECTS)):
-            for name, data in self._place.objects(machine, batch):
-                if name not in wanted or digest(data) != name:
+                wanted[path_of(stored)] = [partial(self._take_session, machine, session, stored)]
+        paths = iter(sorted(wanted))
+        while batch := list(islice(paths, _BATCH_OBJECTS)):
+            for path, data in self._place.read(machine, batch):
+                if path != path_of(digest(data)):
                     continue
                 try:
-                    for take in wanted[name]:
+                    for take in wanted.pop(path):
                         take(self._open(data))
                         self.report.taken += 1
                 except (ValueError, MemkitError) as error:
                     self.report.problems.append(f"not taken from {machine}: {one_line(str(error))}")
-                del wanted[name]
         return len(wanted)
 
     def _take_day(
         self, machine: str, project: Project, date: str, name: str, stored: str, data: bytes
     ) -> None:
-        day, journal = f"{date}.{machine}", Journal(
-            project, shared=self._settings_of(project).memory.shared, home=self._home
-        )  # fmt: skip
+        shared = self._settings_of(project).memory.shared
+        day, journal = f"{date}.{machine}", Journal(project, shared=shared, home=self._home)
         content = DayFile(data.decode("utf-8"))
         if content.lines[0].split()[:2] != ["#", date]:
             raise ValueError(f"{day} does not begin with its date")
         content.rest = None
-        ids = _ids(content)
-        _, *before = self._state.taken[machine].get(name, [""])
-        gone = self._gone(content, date, project.root) | self._held_near(journal, day)
+        ids, before = _ids(content), self._state.taken[machine].get(name, [""])[1:]
+        gone = self._gone(content, date, project.root) | _held_near(journal, day)
 
         def change(present: str) -> str | None:
             removed = gone | (set(before) - _ids(DayFile(present)))  # the latter by the user
@@ -471,17 +407,6 @@ class _Run:
                 found.add(name)
         return found
 
-    def _held_near(self, journal: Journal, day: str) -> set[str]:
-        """Return the turns and notes in other days of the time: both machines may have imported a session."""
-        center = datetime.date.fromisoformat(day[:10])
-        near = {str(center + datetime.timedelta(n)) for n in range(-2, 3)}
-        return {
-            one
-            for name in journal.days()
-            if name[:10] in near and name != day
-            for one in _ID.findall(journal.text(f"{name}.md"))
-        }
-
     def _take_session(self, machine: str, session: str, stored: str, data: bytes) -> None:
         kept, unknown = [], set()
         for turn in ArchiveFile(self._archive.path(session)).unpack(data):
@@ -495,8 +420,25 @@ class _Run:
         self._state.taken[machine][f"archive {session}"] = [stored, *sorted(unknown)]
 
 
-def _replaced(period: Period, root: str) -> Period:
-    return msgspec.structs.replace(period, project=root, whole=False)
+def _renamed(forgotten: Forgotten, names: Mapping[str, list[str]]) -> Forgotten:
+    """Return what was forgotten with other names for projects. Those without one are left out.
+
+    No `whole`: a machine has Markdown files that the others never saw.
+    """
+    periods = [one for one in forgotten.periods if not one.project]
+    for period in forgotten.periods:
+        for name in names.get(period.project, ()):
+            periods.append(msgspec.structs.replace(period, project=name, whole=False))
+    only = {name: ids for project, ids in forgotten.only.items() for name in names.get(project, ())}
+    return msgspec.structs.replace(forgotten, periods=tuple(periods), only=only, roots=frozenset())
+
+
+def _held_near(journal: Journal, day: str) -> set[str]:
+    """Return the turns and notes in other days of the time: both machines may have imported a session."""
+    center = datetime.date.fromisoformat(day[:10])
+    near = {str(center + datetime.timedelta(n)) for n in range(-2, 3)}
+    others = [name for name in journal.days() if name[:10] in near and name != day]
+    return {one for name in others for one in _ID.findall(journal.text(f"{name}.md"))}
 
 
 def _ids(content: DayFile) -> set[str]:
@@ -509,30 +451,27 @@ def _stamp(path: str | Path) -> str:
     return f"{status.st_mtime_ns}.{status.st_size}.{status.st_ino}"
 
 
-def has_key(home: Home) -> bool:
-    """Return whether there is a key for encrypted places."""
-    return os.path.lexists(os.path.join(home.sync, _KEY))
+def key_file(home: Home) -> str:
+    """Return the path of the age key for encrypted places, which all machines of the person have."""
+    return os.path.join(home.sync, "key.txt")
 
 
-def make_key(home: Home, secret: str) -> str:
-    """Store this age key, or a new one if it is "", and return the path. Raise `MemkitError`, `OSError`."""
+def make_key(home: Home, secret: str = "") -> None:
+    """Store this age key, or a new one if it is "". Raise `MissingPackageError`, `OSError`."""
     require("sync", "an encrypted place needs", "pyrage")
     from pyrage import x25519
 
-    path = os.path.join(home.sync, _KEY)
     make_private_directory(home.sync)
-    write_durably(path, f"{secret.strip() or x25519.Identity.generate()}\n".encode("ascii", "replace"))
-    return path
+    text = f"{secret.strip() or x25519.Identity.generate()}\n"
+    write_durably(key_file(home), text.encode("ascii", "replace"))
 
 
 class _Cipher:
-    """Encrypts with age for the key in `sync/key.txt`, which all machines of the person have."""
-
     def __init__(self, home: Home) -> None:
         require("sync", "an encrypted place needs", "pyrage")
         from pyrage import x25519
 
-        path = os.path.join(home.sync, _KEY)
+        path = key_file(home)
         try:
             words = read_regular(path, 10_000).decode("ascii", "replace").split()
             secret = next(one for one in words if one.startswith("AGE-SECRET-KEY-"))

@@ -272,12 +272,15 @@ def _sync(context: JobContext) -> str:
 
     if not context.settings_of(Project.of_user(context.home)).sync.place:
         return "no place is set"
-    report = sync(context.home, context.settings_of)
+    report = sync(context.home, context.settings_of, logger.info)
     for root in sorted(report.roots):
         context.index(Project.at_root(root, context.home))
     if report.problems:
         raise MemkitError("; ".join(report.problems))
-    return f"{plural(report.sent, 'file')} sent, {report.taken} taken"
+    others = plural(len(report.machines), "other machine")
+    did = f"{plural(report.sent, 'file')} sent, {report.taken} taken; {others}"
+    waiting = ", ".join(dict.fromkeys(report.elsewhere))
+    return f"{did}; projects that memkit does not know here yet: {waiting}" if waiting else did
 
 
 def _remove_old_files(directory: str, pattern: str, seconds: float) -> int:

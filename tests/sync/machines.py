@@ -60,7 +60,7 @@ class Machine:
         self.journal.add_note(make_note(text, (), BEGAN, str))
 
     def sync(self) -> SyncReport:
-        return sync(self.home, lambda project: self.settings)
+        return sync(self.home, lambda project: self.settings, lambda line: None)
 
     def forget(self, *ids: str) -> None:
         selection = SelectionFinder(self.project, self.home, self.settings).select(ids)

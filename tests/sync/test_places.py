@@ -11,7 +11,7 @@ import pytest
 
 from memkit.errors import MemkitError
 from memkit.maintenance.places import digest, open_place
-from memkit.maintenance.sync import make_key
+from memkit.maintenance.sync import key_file, make_key
 from memkit.paths import Home
 from tests.sync.machines import Machine, same
 
@@ -88,10 +88,11 @@ def test_an_encrypted_place_tells_nothing(tmp_path: Path, kind: str) -> None:
     laptop, desk = (Machine(tmp_path, name, f"{kind}+age {place}") for name in ("laptop", "desk"))
     laptop.work(1)
     desk.work(2)
-    key = Path(make_key(laptop.home, ""))
+    make_key(laptop.home)
+    key = Path(key_file(laptop.home))
     assert key.stat().st_mode & 0o777 == 0o600
     laptop.sync()
-    make_key(desk.home, "")  # another key
+    make_key(desk.home)  # another key
     (problem,) = desk.sync().problems
     assert "not encrypted with the key of this machine" in problem
     make_key(desk.home, key.read_text())
@@ -106,8 +107,9 @@ def test_an_encrypted_place_tells_nothing(tmp_path: Path, kind: str) -> None:
 
 
 def test_places_can_change(laptop: Machine, tmp_path: Path) -> None:
-    from memkit.settings import SyncSettings
     import msgspec
+
+    from memkit.settings import SyncSettings
 
     laptop.work(1)
     laptop.sync()
