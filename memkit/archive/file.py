@@ -46,10 +46,6 @@ _FORMAT = "memkit archive"
 _MAGIC = b"\x28\xb5\x2f\xfd"  # begins a frame: RFC 8878, section 3.1.1
 _ID = re.compile(rb'"id": ?("(?:[^"\\\n]|\\.)*")')  # inside a string, quotes have a backslash
 _LEVEL = 9
-
-MOST_UNPACKED = 512 * 1024 * 1024
-"""The most bytes that `ArchiveFile.unpack` makes of a session."""
-
 _READ_BYTES = 64 * 1024
 
 
@@ -175,7 +171,8 @@ class ArchiveFile:
         self._replace(session, (line for versions in last.values() for line in versions.values()))
 
     def _replace(self, session: str, lines: Iterable[bytes]) -> None:
-        write_durably(str(self.path), _packed(session, lines))
+        data = _compressor().compress(b"".join([_header(session), *lines]))
+        write_durably(str(self.path), data)
 
     def turns(self) -> list[ArchivedTurn]:
         """Return the latest version of each turn, in order of time."""
@@ -184,22 +181,7 @@ class ArchiveFile:
 
     def versions(self) -> Iterator[ArchivedTurn]:
         """Yield every line that is a turn, including replaced ones."""
-        yield from self._typed(self._lines(_read(self.path)))
-
-    def unpack(self, data: bytes) -> list[ArchivedTurn]:
-        """Return the turns in `data`, which `pack` made, maybe on another machine."""
-        import zstandard
-
-        try:
-            if zstandard.get_frame_parameters(data).content_size > MOST_UNPACKED:
-                raise ArchiveError(f"a session for {self.path} has no size, or is too large")
-            text = zstandard.ZstdDecompressor().decompress(data)  # only the first frame
-            return list(self._typed(self._lines_in(text)))
-        except zstandard.ZstdError as error:
-            raise ArchiveError(f"a session for {self.path} is not compressed: {error}") from error
-
-    def _typed(self, lines: Iterable[tuple[str, bytes, dict[str, Any]]]) -> Iterator[ArchivedTurn]:
-        for turn, _, value in lines:
+        for turn, _, value in self._lines(_read(self.path)):
             try:
                 yield typed(value, ArchivedTurn)
             except msgspec.ValidationError as error:
@@ -265,10 +247,8 @@ class ArchiveFile:
             commit, project = str(value.get("commit", "")), str(value.get("project", ""))
             first = value["messages"][0] if count else {}
             is_command = isinstance(first, dict) and str(first.get("text", "")).startswith("! ")
-            machine = str(value.get("machine", ""))
-            content.lines[turn] = _Line(
-                _fingerprint(line), len(line), count, commit, project, is_command, machine
-            )
+            machine, mark = str(value.get("machine", "")), _fingerprint(line)
+            content.lines[turn] = _Line(mark, len(line), count, commit, project, is_command, machine)
             content.length += len(line)
         return content
 
@@ -280,34 +260,22 @@ class ArchiveFile:
         for start, end, text in _frames(data):
             content.damaged += start - content.end
             content.end = end
-            yield from self._lines_in(text)
+            for line in text.splitlines(keepends=True):
+                value = _decode(line)
+                if value.get("format") == _FORMAT:
+                    self._check_version(value)
+                elif isinstance(value.get("id"), str) and isinstance(value.get("messages"), list):
+                    yield value["id"], line, value
+                else:
+                    logger.warning("%s: skipped a line that is not a turn", self.path)
         if content.damaged:
             logger.warning("%s: skipped %d damaged bytes", self.path, content.damaged)
-
-    def _lines_in(self, text: bytes) -> Iterator[tuple[str, bytes, dict[str, Any]]]:
-        for line in text.splitlines(keepends=True):
-            value = _decode(line)
-            if value.get("format") == _FORMAT:
-                self._check_version(value)
-            elif isinstance(value.get("id"), str) and isinstance(value.get("messages"), list):
-                yield value["id"], line, value
-            else:
-                logger.warning("%s: skipped a line that is not a turn", self.path)
 
     def _check_version(self, header: dict[str, Any]) -> None:
         try:
             check_version(self.path, header, VERSION)
         except NewerFileError as error:
             raise ArchiveVersionError(str(error)) from error
-
-
-def pack(session: str, turns: Iterable[ArchivedTurn]) -> bytes:
-    """Return the file of a session with these turns."""
-    return _packed(session, map(_turn_line, turns))
-
-
-def _packed(session: str, lines: Iterable[bytes]) -> bytes:
-    return _compressor().compress(b"".join([_header(session), *lines]))
 
 
 def turn_ids(path: str) -> frozenset[str]:

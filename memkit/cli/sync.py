@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 
 import click
 
@@ -51,7 +50,7 @@ def _choose(context: Context, kind: str, where: str, encrypt: bool, yes: bool) -
     """Return the address, after the user agreed to what goes there."""
     from memkit.capture.project_list import projects_with_memory
     from memkit.maintenance.places import make_repository, open_place
-    from memkit.maintenance.sync import key_file, machine_name, make_key, projects_by_key
+    from memkit.maintenance.sync import Cipher, key_file, machine_name, projects_by_key
 
     if in_session():
         raise MemkitError("run `memkit sync` with a place in a terminal of your own, outside of Claude Code")
@@ -67,13 +66,9 @@ def _choose(context: Context, kind: str, where: str, encrypt: bool, yes: bool) -
         echo(f"  {', '.join(names)}")
         echo("It takes the same from your other machines, and erases here what you forgot there.")
     confirm("Sync?", yes)
-    path = key_file(context.home)
-    if encrypt and not os.path.lexists(path):
-        ask, key = "The age key in sync/key.txt of another machine's memory home (empty: make a new one)", ""
-        if sys.stdin.isatty():
-            key = click.prompt(ask, "", hide_input=True, show_default=False, err=True)
-        make_key(context.home, key)
-        context.say(f"keep a copy of {path}: without it, nobody can read the place")
+    if encrypt:
+        Cipher(context.home, make_key=True)
+        context.say(f"the key is in {key_file(context.home)}; copy that file to your other machines first")
     if kind == "ssh":
         make_repository(where)
     return address

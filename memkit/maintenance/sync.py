@@ -10,10 +10,12 @@ All steps are keyed by the digests of what was sent and taken, so a killed run c
 from __future__ import annotations
 
 import datetime
+import json
 import os
 import re
 import secrets
 import socket
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -25,8 +27,7 @@ import msgspec
 
 from memkit import anchors
 from memkit.archive.archive import Archive
-from memkit.archive.file import ArchiveFile, pack
-from memkit.archive.turn import redact_again
+from memkit.archive.turn import ArchivedTurn, redact_again
 from memkit.capture.project_list import projects_with_memory, remembered_projects
 from memkit.environment.extras import require
 from memkit.errors import MemkitError
@@ -68,6 +69,7 @@ _BATCH_BYTES = 64_000_000
 """Roughly what is sent at once: a killed run has lost at most that much."""
 
 _BATCH_OBJECTS = 256
+_MOST_UNPACKED = 512 * 1024 * 1024
 
 _ID = re.compile(r"(?:turn|note):([^\s<>]+)")
 _Day = Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d\d-\d\d$")]
@@ -175,7 +177,7 @@ class _Run:
         self._archive = Archive(home)
         place = self._settings.sync.place
         self._place = open_place(place, home)
-        self._cipher = _Cipher(home) if place.partition(" ")[0].endswith("+age") else None
+        self._cipher = Cipher(home) if place.partition(" ")[0].endswith("+age") else None
         self._state_path = os.path.join(home.sync, "state.json")
         known = read_state_or_none(self._state_path, VERSION, lambda value: typed(value, _State))
         self._state = known or _State()
@@ -318,7 +320,8 @@ class _Run:
             key = self._keys.get(Project.at_root(turn.project, self._home).root)
             if key is not None and not turn.machine:
                 turns.append(replace(redact_again(turn, self._redact), project=key))
-        return pack(session, turns) if turns else b""
+        text = json.dumps(msgspec.to_builtins(turns))
+        return zlib.compress(text.encode("utf-8", "replace")) if turns else b""
 
     def _take(self, manifests: Mapping[str, tuple[str, _Manifest]]) -> None:
         roots = digest("\n".join(sorted(self._keys)).encode("utf-8", "surrogateescape"))
@@ -366,7 +369,7 @@ class _Run:
                     for take in wanted.pop(path):
                         take(self._open(data))
                         self.report.taken += 1
-                except (ValueError, MemkitError) as error:
+                except (ValueError, zlib.error, MemkitError) as error:
                     self.report.problems.append(f"not taken from {machine}: {one_line(str(error))}")
         return len(wanted)
 
@@ -409,7 +412,11 @@ class _Run:
 
     def _take_session(self, machine: str, session: str, stored: str, data: bytes) -> None:
         kept, unknown = [], set()
-        for turn in ArchiveFile(self._archive.path(session)).unpack(data):
+        unpacking = zlib.decompressobj()
+        text = unpacking.decompress(data, _MOST_UNPACKED)
+        if not unpacking.eof:
+            raise ValueError(f"session {session} is cut off, or too large")
+        for turn in typed(parse_json(text), list[ArchivedTurn]):
             project = next(iter(self._roots.get(turn.project, ())), None)
             if project is None:
                 unknown.add(turn.project)
@@ -456,41 +463,32 @@ def key_file(home: Home) -> str:
     return os.path.join(home.sync, "key.txt")
 
 
-def make_key(home: Home, secret: str = "") -> None:
-    """Store this age key, or a new one if it is "". Raise `MissingPackageError`, `OSError`."""
-    require("sync", "an encrypted place needs", "pyrage")
-    from pyrage import x25519
+class Cipher:
+    """Encrypts with age. Without a key file, `make_key` makes one."""
 
-    make_private_directory(home.sync)
-    text = f"{secret.strip() or x25519.Identity.generate()}\n"
-    write_durably(key_file(home), text.encode("ascii", "replace"))
-
-
-class _Cipher:
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, *, make_key: bool = False) -> None:
         require("sync", "an encrypted place needs", "pyrage")
-        from pyrage import x25519
+        import pyrage
 
-        path = key_file(home)
+        path, self._age = key_file(home), pyrage
+        if make_key and not os.path.lexists(path):
+            make_private_directory(home.sync)
+            write_durably(path, f"{pyrage.x25519.Identity.generate()}\n".encode("ascii"))
         try:
             words = read_regular(path, 10_000).decode("ascii", "replace").split()
             secret = next(one for one in words if one.startswith("AGE-SECRET-KEY-"))
-            self._identity = x25519.Identity.from_str(secret)
+            self._identity = pyrage.x25519.Identity.from_str(secret)
         except Exception as error:  # pyrage has no common class of errors
             raise MemkitError(f"{path} holds no age key; copy the file from your other machine") from error
         self.recipient = self._identity.to_public()
 
     def seal(self, data: bytes) -> bytes:
-        import pyrage
-
-        sealed: bytes = pyrage.encrypt(data, [self.recipient])
-        return sealed
+        """Encrypt."""
+        return bytes(self._age.encrypt(data, [self.recipient]))
 
     def open(self, data: bytes) -> bytes:
-        import pyrage
-
+        """Decrypt. Raise `MemkitError`."""
         try:
-            opened: bytes = pyrage.decrypt(data, [self._identity])
-        except pyrage.DecryptError as error:
+            return bytes(self._age.decrypt(data, [self._identity]))
+        except self._age.DecryptError as error:
             raise MemkitError("it is not encrypted with the key of this machine") from error
-        return opened

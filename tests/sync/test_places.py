@@ -11,7 +11,7 @@ import pytest
 
 from memkit.errors import MemkitError
 from memkit.maintenance.places import digest, open_place
-from memkit.maintenance.sync import key_file, make_key
+from memkit.maintenance.sync import Cipher, key_file
 from memkit.paths import Home
 from tests.sync.machines import Machine, same
 
@@ -88,14 +88,14 @@ def test_an_encrypted_place_tells_nothing(tmp_path: Path, kind: str) -> None:
     laptop, desk = (Machine(tmp_path, name, f"{kind}+age {place}") for name in ("laptop", "desk"))
     laptop.work(1)
     desk.work(2)
-    make_key(laptop.home)
+    Cipher(laptop.home, make_key=True)
     key = Path(key_file(laptop.home))
     assert key.stat().st_mode & 0o777 == 0o600
     laptop.sync()
-    make_key(desk.home)  # another key
+    Cipher(desk.home, make_key=True)  # another key
     (problem,) = desk.sync().problems
     assert "not encrypted with the key of this machine" in problem
-    make_key(desk.home, key.read_text())
+    Path(key_file(desk.home)).write_text(f"# created: today\n{key.read_text()}")
     for machine in (desk, laptop, desk):
         assert not machine.sync().problems
     assert same(laptop, desk)
