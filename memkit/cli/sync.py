@@ -21,9 +21,9 @@ from memkit.text import plural
 def sync_command(context: Context, action: str, where: str | None, encrypt: bool, yes: bool) -> None:
     """Keep the memories on your machines the same, through a place that you have.
 
-    The place is a folder that another program syncs, a private git repository, or a host with git that ssh
-    reaches without a password. The first time, the command says what goes there, and asks. Then the service
-    syncs every hour; without an argument, this command does it now. `off` ends that and deletes nothing.
+    The place is a folder that another program syncs, a private git repository, or a host with git and ssh.
+    With a place, the command says what goes there, and asks. Then the service syncs every hour; without an
+    argument, the command does it now. `off` ends that and deletes nothing.
 
     \b
       memkit sync git git@example.com:me/memory.git
