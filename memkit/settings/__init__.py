@@ -400,7 +400,7 @@ class SyncSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The place through which your own machines share what they remember."""
 
     place: Annotated[
-        str, "folder PATH, git URL, or ssh HOST, as `memkit sync` sets it; with +age, encrypted; empty: none"
+        str, "folder PATH, git URL, or ssh HOST, as `memkit sync` sets it; folder+age: encrypted; empty: none"
     ] = ""
 
     def __post_init__(self) -> None:
