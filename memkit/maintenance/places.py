@@ -70,7 +70,7 @@ def make_repository(host: str) -> None:
 
 
 def path_of(name: str) -> str:
-    """Return where a machine keeps an object."""
+    """Return where a machine keeps the object `name`."""
     return f"objects/{name[:2]}/{name}"
 
 
@@ -93,10 +93,12 @@ class Folder:
 
     def put(self, machine: str, files: Mapping[str, bytes], listed: Collection[str]) -> None:
         """Store these files, the manifest last, and remove all objects that are not `listed`."""
-        with durable_together():
-            for path in files.keys() - {MANIFEST}:
-                self._write(machine, path, files[path])
-        self._write(machine, MANIFEST, files[MANIFEST])
+        for paths in (files.keys() - {MANIFEST}, [MANIFEST]):
+            with durable_together():
+                for path in paths:
+                    real = self._path(machine, path)
+                    make_private_directory(os.path.dirname(real))
+                    write_durably(real, files[path])
         for stored in Path(self._path(machine, "objects")).glob("*/*"):
             if stored.name not in listed:
                 stored.unlink(missing_ok=True)
@@ -104,11 +106,6 @@ class Folder:
     def _path(self, machine: str, path: str) -> str:
         parts = ("machines", machine, *path.split("/"))
         return inside(os.path.join(self._root, *parts), self._root, is_real=True)
-
-    def _write(self, machine: str, path: str, data: bytes) -> None:
-        real = self._path(machine, path)
-        make_private_directory(os.path.dirname(real))
-        write_durably(real, data)
 
 
 class Repository:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -44,10 +44,10 @@ from memkit.hook.entries import MACHINE, machine_of
 from memkit.ipc import unindexed
 from memkit.journal.day_edits import Removal, is_empty, redact_day, remove
 from memkit.journal.day_file import DayFile, as_taken, encoded, is_as_taken
+from memkit.journal.day_merge import merge_day, whole_day
 from memkit.journal.journal import Journal
 from memkit.llm.calls import exclusive_lock
 from memkit.locks import Announce, capture_lock
-from memkit.maintenance.merge import merge_day
 from memkit.maintenance.places import MANIFEST, digest, open_place, path_of
 from memkit.paths import Home
 from memkit.privacy.redact import redact
@@ -76,13 +76,11 @@ _Day = Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d\d-\d\d$")]
 _Session = Annotated[str, msgspec.Meta(pattern=r"^[\w./@+=,-]{1,120}$")]
 _Object = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
 _Sent = dict[str, tuple[str, str, str]]
+_Take = Callable[[bytes], None]
 
 
 class _Manifest(msgspec.Struct):
-    """The objects of a machine: its days by project and date, and archived sessions.
-
-    It names projects by their keys, never by a path.
-    """
+    """The objects of a machine: days by project and date, and archived sessions. Projects have no paths."""
 
     version: int = VERSION
     forgotten: Forgotten = Forgotten()
@@ -107,11 +105,13 @@ class _State(msgspec.Struct):
     seen: dict[str, str] = {}
 
 
+def _read_state(value: dict[str, Any]) -> _State:
+    return typed(value, _State)
+
+
 @dataclass(slots=True)
 class SyncReport:
-    """What a run did: objects sent and taken, the other machines, projects that only they have, the roots of
-    projects to index, and problems in a line each.
-    """
+    """Objects sent and taken, other machines, projects that only they have, roots to index, and problems."""
 
     sent: int = 0
     taken: int = 0
@@ -122,8 +122,6 @@ class SyncReport:
 
 
 class _Source(NamedTuple):
-    """Files of this machine that become one object."""
-
     name: str
     stamp: str
     make: Callable[[], bytes]
@@ -153,10 +151,7 @@ def projects_by_key(projects: Iterable[Project], home: Home) -> dict[str, list[P
 
 
 def sync(home: Home, settings_of: Callable[[Project], Settings], announce: Announce) -> SyncReport:
-    """Sync all known projects with the place of the settings. Raise `MemkitError`, `OSError`.
-
-    The caller updates the indexes of the projects in `SyncReport.roots`.
-    """
+    """Sync all known projects with the place of the settings. Raise `MemkitError`, `OSError`."""
     from filelock import FileLock
 
     make_private_directory(home.sync)
@@ -177,11 +172,12 @@ class _Run:
         self._archive = Archive(home)
         place = self._settings.sync.place
         self._place = open_place(place, home)
-        self._cipher = Cipher(home) if place.partition(" ")[0].endswith("+age") else None
+        cipher = Cipher(home) if place.partition(" ")[0].endswith("+age") else None
+        self._seal: Callable[[bytes], bytes] = cipher.seal if cipher else bytes
+        self._open: Callable[[bytes], bytes] = cipher.open if cipher else bytes
         self._state_path = os.path.join(home.sync, "state.json")
-        known = read_state_or_none(self._state_path, VERSION, lambda value: typed(value, _State))
-        self._state = known or _State()
-        place += f" {self._cipher.recipient}" if self._cipher else ""
+        self._state = read_state_or_none(self._state_path, VERSION, _read_state) or _State()
+        place += f" {cipher.recipient}" if cipher else ""
         if self._state.place != place:  # the new one, or one for another key, lacks what the old one has
             self._state = _State(place=place, taken=self._state.taken)
         self.report = SyncReport()
@@ -199,12 +195,6 @@ class _Run:
 
     def _save(self) -> None:
         write_durably(self._state_path, msgspec.json.encode(self._state))  # ten times as fast as json
-
-    def _seal(self, data: bytes) -> bytes:
-        return data if self._cipher is None else self._cipher.seal(data)
-
-    def _open(self, data: bytes) -> bytes:
-        return data if self._cipher is None else self._cipher.open(data)
 
     def _read_manifests(self) -> dict[str, tuple[str, _Manifest]]:
         """Return the digest and the manifest of each other machine."""
@@ -240,7 +230,10 @@ class _Run:
         return True
 
     def _send(self, own: Mapping[str, list[Project]]) -> None:
-        sources = {one.name: one for one in [*self._own_days(own), *self._own_sessions()]}
+        sources = {one.name: one for one in self._own_days(own)}
+        for session, path in self._archive.files():
+            name = f"archive {session}"
+            sources[name] = _Source(name, _stamp(path), partial(self._make_session, session))
         keys = {root: [key] for root, key in self._keys.items()}
         forgotten = _renamed(Tombstones(self._home).forgotten(), keys)
         tombstones = digest(msgspec.json.encode(forgotten, order="deterministic"))
@@ -298,21 +291,13 @@ class _Run:
         return not (self._settings_of(project).memory.shared and git_directory_of(project.root))
 
     def _make_day(self, date: str, files: list[tuple[Journal, str]]) -> bytes:
-        day = DayFile(f"# {date}")
-        for journal, name in files:
-            other = DayFile(anchors.own_part(journal.text(f"{name}.md")))
+        parts = [DayFile(anchors.own_part(journal.text(f"{name}.md"))) for journal, name in files]
+        for part, (_, name) in zip(parts, files, strict=True):
             if name.endswith(OPENCLAW):  # the text above is OpenClaw's
-                other.replace_opening([f"# {date}", ""])
-            if is_empty(day):
-                day = other
-            else:
-                merge_day(day, other)
+                part.replace_opening([f"# {date}", ""])
+        day = whole_day(parts)
         redact_day(day, lambda line, text: self._redact(text), {})
         return b"" if is_empty(day) else encoded(day.render())
-
-    def _own_sessions(self) -> Iterator[_Source]:
-        for session, path in self._archive.files():
-            yield _Source(f"archive {session}", _stamp(path), partial(self._make_session, session))
 
     def _make_session(self, session: str) -> bytes:
         turns = []
@@ -331,17 +316,16 @@ class _Run:
                 continue
             with capture_lock(self._home, LOCK_SECONDS, self._announce), durable_together():
                 self._forgotten = Tombstones(self._home).forgotten()
-                missing = self._take_from(machine, manifest)
-            if missing:
-                self.report.problems.append(f"{plural(missing, 'file')} of {machine} cannot be read yet")
-            else:
-                self._state.seen[machine] = seen
+                if missing := self._take_from(machine, manifest):
+                    self.report.problems.append(f"{plural(missing, 'file')} of {machine} cannot be read yet")
+                else:
+                    self._state.seen[machine] = seen
             self._save()
 
     def _take_from(self, machine: str, manifest: _Manifest) -> int:
         """Take what is new. Return how many objects are missing or damaged."""
         taken = self._state.taken.setdefault(machine, {})
-        wanted: dict[str, list[Callable[[bytes], None]]] = {}
+        wanted: dict[str, list[_Take]] = {}
         for key, days in manifest.days.items():
             project = next(filter(self._travels, self._roots.get(key, ())), None)
             if project is None:
@@ -353,9 +337,8 @@ class _Run:
                 if is_lost:  # the project was deleted, and is back
                     taken.pop(name, None)
                 if taken.get(name, [""])[0] != stored:
-                    wanted.setdefault(path_of(stored), []).append(
-                        partial(self._take_day, machine, project, date, name, stored)
-                    )
+                    take: _Take = partial(self._take_day, machine, project, date, name, stored)
+                    wanted.setdefault(path_of(stored), []).append(take)
         for session, stored in manifest.archive.items() if self._settings.archive.enabled else ():
             before, *unknown = taken.get(f"archive {session}", [""])
             if before != stored or not self._roots.keys().isdisjoint(unknown):
@@ -366,7 +349,7 @@ class _Run:
                 if path != path_of(digest(data)):
                     continue
                 try:
-                    for take in wanted.pop(path):
+                    for take in wanted.pop(path, ()):
                         take(self._open(data))
                         self.report.taken += 1
                 except (ValueError, zlib.error, MemkitError) as error:
@@ -413,10 +396,7 @@ class _Run:
     def _take_session(self, machine: str, session: str, stored: str, data: bytes) -> None:
         kept, unknown = [], set()
         unpacking = zlib.decompressobj()
-        text = unpacking.decompress(data, _MOST_UNPACKED)
-        if not unpacking.eof:
-            raise ValueError(f"session {session} is cut off, or too large")
-        for turn in typed(parse_json(text), list[ArchivedTurn]):
+        for turn in typed(parse_json(unpacking.decompress(data, _MOST_UNPACKED)), list[ArchivedTurn]):
             project = next(iter(self._roots.get(turn.project, ())), None)
             if project is None:
                 unknown.add(turn.project)
@@ -441,7 +421,7 @@ def _renamed(forgotten: Forgotten, names: Mapping[str, list[str]]) -> Forgotten:
 
 
 def _held_near(journal: Journal, day: str) -> set[str]:
-    """Return the turns and notes in other days of the time: both machines may have imported a session."""
+    """Return the turns and notes in other days near: both machines may have imported a session."""
     center = datetime.date.fromisoformat(day[:10])
     near = {str(center + datetime.timedelta(n)) for n in range(-2, 3)}
     others = [name for name in journal.days() if name[:10] in near and name != day]

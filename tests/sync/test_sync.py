@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from memkit.browse.names import find_day
 from tests.builders import git
 from tests.raw_bytes import files_holding
-from tests.sync.machines import Machine, same
+from tests.sync.machines import BEGAN, Machine, same
 
 
 @pytest.fixture(params=["folder", "git"])
@@ -107,3 +109,15 @@ def test_a_forgotten_turn_does_not_make_a_day_edited(machines: list[Machine]) ->
     settle(machines)
     assert same(*machines)
     assert "It is my edit" in dict(desk.entries)[second]
+
+
+def test_a_day_of_two_machines_is_one_day(machines: list[Machine]) -> None:
+    laptop, desk, _ = machines
+    for number, machine in enumerate([laptop, desk, laptop]):
+        machine.work(number * 70)  # with its clock an hour ahead, between the others
+    settle(machines)
+    entry = find_day(laptop.journal, "2026-03-04", BEGAN.date())
+    assert entry is not None
+    assert re.findall("^## (.....)", entry.markdown, re.MULTILINE) == ["10:00", "12:10", "12:20"]
+    assert len(re.findall("overview:", entry.markdown)) == 3
+    assert entry.markdown.count("# 2026-03-04") == 1
