@@ -271,7 +271,7 @@ def _sync(context: JobContext) -> str:
     from memkit.maintenance.sync import sync
 
     if not context.settings_of(Project.of_user(context.home)).sync.place:
-        return "no place is set"
+        return "no place is set; see `memkit sync --help`"
     report = sync(context.home, context.settings_of, logger.info)
     for root in sorted(report.roots):
         context.index(Project.at_root(root, context.home))
