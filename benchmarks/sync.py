@@ -52,9 +52,11 @@ def measure(place: Path, days: int, kind: str) -> dict[str, Any]:
     if kind == "git":
         subprocess.run(["git", "init", "-q", "--bare", str(there)], check=True)
     found = write_home(SyntheticMemory(7), roots[0], str(homes[0]), days, 1)
-    _run(homes[1], roots[1], "remember", "a first note")  # the other machine knows the project
+    _run(homes[1], roots[1], "remember", "a first note")
+    _run(homes[1], roots[1], "index")  # the other machine knows the project
     _run(homes[1], roots[1], "sync", kind, str(there), "--yes")
     seconds = [_run(homes[0], roots[0], "sync", kind, str(there), "--yes"), _run(homes[1], roots[1], "sync")]
+    assert len(list((roots[1] / ".memkit" / "memory").glob("*.md"))) == days + 1
     _run(homes[0], roots[0], "sync")  # the other's note
     seconds += [_run(home, root, "sync") for home, root in zip(homes, roots, strict=True)]
     day = sorted((roots[0] / ".memkit" / "memory").glob("*.md"))[-1]

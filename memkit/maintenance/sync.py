@@ -72,9 +72,9 @@ _BATCH_OBJECTS = 256
 _MOST_UNPACKED = 512 * 1024 * 1024
 
 _ID = re.compile(r"(?:turn|note):([^\s<>]+)")
-_Day = Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d\d-\d\d$")]
-_Session = Annotated[str, msgspec.Meta(pattern=r"^[\w./@+=,-]{1,120}$")]
-_Object = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
+_Day = Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d\d-\d\d\Z")]
+_Session = Annotated[str, msgspec.Meta(pattern=r"^[\w./@+=,-]{1,120}\Z")]
+_Object = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
 _Sent = dict[str, tuple[str, str, str]]
 _Take = Callable[[bytes], None]
 
@@ -259,6 +259,7 @@ class _Run:
         if is_forgetting or (not changed and sent.keys() != self._state.sent.keys()):
             put({})  # before anything else
         objects: dict[str, bytes] = {}
+        size = 0
         for number, source in enumerate(changed, start=1):
             try:
                 data = source.make()
@@ -270,10 +271,11 @@ class _Run:
                     sealed = self._seal(data)
                     stored = digest(sealed) if data else ""
                     objects |= {stored: sealed} if data else {}
+                    size += len(sealed)
                 sent[source.name] = source.stamp, text, stored
-            if number == len(changed) or sum(map(len, objects.values())) > _BATCH_BYTES:
+            if number == len(changed) or size > _BATCH_BYTES:
                 put(objects)
-                objects = {}
+                objects, size = {}, 0
 
     def _own_days(self, own: Mapping[str, list[Project]]) -> Iterator[_Source]:
         for key, projects in own.items():
@@ -316,14 +318,13 @@ class _Run:
                 continue
             with capture_lock(self._home, LOCK_SECONDS, self._announce), durable_together():
                 self._forgotten = Tombstones(self._home).forgotten()
-                if missing := self._take_from(machine, manifest):
-                    self.report.problems.append(f"{plural(missing, 'file')} of {machine} cannot be read yet")
-                else:
+                if self._take_from(machine, manifest):
                     self._state.seen[machine] = seen
             self._save()
 
-    def _take_from(self, machine: str, manifest: _Manifest) -> int:
-        """Take what is new. Return how many objects are missing or damaged."""
+    def _take_from(self, machine: str, manifest: _Manifest) -> bool:
+        """Take what is new. Return whether that was everything."""
+        problems = len(self.report.problems)
         taken = self._state.taken.setdefault(machine, {})
         wanted: dict[str, list[_Take]] = {}
         for key, days in manifest.days.items():
@@ -354,7 +355,9 @@ class _Run:
                         self.report.taken += 1
                 except (ValueError, zlib.error, MemkitError) as error:
                     self.report.problems.append(f"not taken from {machine}: {one_line(str(error))}")
-        return len(wanted)
+        if wanted:
+            self.report.problems.append(f"{plural(len(wanted), 'file')} of {machine} cannot be read yet")
+        return len(self.report.problems) == problems
 
     def _take_day(
         self, machine: str, project: Project, date: str, name: str, stored: str, data: bytes

@@ -58,9 +58,9 @@ def test_nothing_in_a_place_is_trusted(laptop: Machine, tmp_path: Path) -> None:
         lambda: os.truncate(tmp_path / "place" / "machines" / EVIL / "manifest", 65 * 1024 * 1024),
     ):  # fmt: skip
         hostile()
-        report = laptop.sync()
-        assert len(report.problems) == 1
-        assert "\n" not in report.problems[0]
+        for _ in range(2):  # it is reported until it is gone
+            (problem,) = laptop.sync().problems
+            assert "\n" not in problem
         assert laptop.memory == before
     (tmp_path / "place" / "machines" / EVIL / "manifest").unlink()
     (tmp_path / "place" / "machines" / "linked-0bad").symlink_to(tmp_path)
