@@ -46,12 +46,13 @@ class Machine:
     def machine(self) -> str:
         return machine_name(self.home)
 
-    def work(self, number: int, day: int = 0, session: str = "", words: str = "") -> str:
-        """Remember a turn of a session; return its ID."""
-        lines = Lines(session or f"{number:08x}-{self.name}")
+    def work(self, number: int, day: int = 0, words: str = "", by: str = "") -> str:
+        """Remember a turn, here or `by` another machine whose transcript is here, too; return its ID."""
+        name = by or self.name
+        lines = Lines(f"{number:08x}-{name}")
         time = (BEGAN + timedelta(days=day, minutes=number) + self.ahead).isoformat()
-        lines.prompt(f"What is {self.name} {number} {words}?", f"{self.name}-{number}", timestamp=time)
-        lines.answer(f"It is {self.name}-{number}-answer {words}.", timestamp=time, uuid=f"{self.name}-{number}")
+        lines.prompt(f"What is {name} {number} {words}?", f"{name}-{number}", timestamp=time)
+        lines.answer(f"It is {name}-{number}-answer {words}.", timestamp=time, uuid=f"{name}-{number}")
         before = set(self.turns)
         Capture(self.home, self.settings).import_file(lines.write(self.base), self.project)
         return next(iter(set(self.turns) - before), "")

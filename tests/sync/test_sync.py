@@ -121,3 +121,19 @@ def test_a_day_of_two_machines_is_one_day(machines: list[Machine]) -> None:
     assert re.findall("^## (.....)", entry.markdown, re.MULTILINE) == ["10:00", "12:10", "12:20"]
     assert len(re.findall("overview:", entry.markdown)) == 3
     assert entry.markdown.count("# 2026-03-04") == 1
+
+
+def test_a_session_that_several_machines_imported_is_there_once(machines: list[Machine]) -> None:
+    laptop, desk, server = machines
+    turn = laptop.work(0)
+    desk.work(0, by="laptop")
+    settle(machines)
+    server.work(0, by="laptop")  # when it has come from the others
+    laptop.work(1)
+    settle(machines)
+    for machine in machines:
+        assert machine.turns.count(turn) == 1
+        assert len(machine.turns) == 2
+    laptop.forget(turn)
+    settle(machines)
+    assert same(*machines)
