@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -105,10 +105,6 @@ class _State(msgspec.Struct):
     seen: dict[str, str] = {}
 
 
-def _read_state(value: dict[str, Any]) -> _State:
-    return typed(value, _State)
-
-
 @dataclass(slots=True)
 class SyncReport:
     """Objects sent and taken, other machines, projects that only they have, roots to index, and problems."""
@@ -176,7 +172,8 @@ class _Run:
         self._seal: Callable[[bytes], bytes] = cipher.seal if cipher else bytes
         self._open: Callable[[bytes], bytes] = cipher.open if cipher else bytes
         self._state_path = os.path.join(home.sync, "state.json")
-        self._state = read_state_or_none(self._state_path, VERSION, _read_state) or _State()
+        known = read_state_or_none(self._state_path, VERSION, lambda value: typed(value, _State))
+        self._state = known or _State()
         place += f" {cipher.recipient}" if cipher else ""
         if self._state.place != place:  # the new one, or one for another key, lacks what the old one has
             self._state = _State(place=place, taken=self._state.taken)
