@@ -57,7 +57,8 @@ def measure(place: Path, days: int, kind: str) -> dict[str, Any]:
     _run(homes[1], roots[1], "sync", kind, str(there), "--yes")
     seconds = [_run(homes[0], roots[0], "sync", kind, str(there), "--yes"), _run(homes[1], roots[1], "sync")]
     assert len(list((roots[1] / ".memkit" / "memory").glob("*.md"))) == days + 1
-    _run(homes[0], roots[0], "sync")  # the other's note
+    for home, root in zip(homes, roots, strict=True):  # the other's note; which archives are not one's own
+        _run(home, root, "sync")
     seconds += [_run(home, root, "sync") for home, root in zip(homes, roots, strict=True)]
     day = sorted((roots[0] / ".memkit" / "memory").glob("*.md"))[-1]
     day.write_text(day.read_text(encoding="utf-8") + "\nAnd more.\n", encoding="utf-8")
