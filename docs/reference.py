@@ -52,6 +52,7 @@ TOLD = {
     "compact": "[Lasting facts](summaries.md#lasting-facts)",
     "share": "[A team's memory](team.md)",
     "unshare": "[A team's memory](team.md#take-it-back)",
+    "sync": "[Several machines](maintenance.md#several-machines)",
     "forget": "[Forgetting](privacy.md#forgetting)",
     "audit": "[Secrets](privacy.md#secrets)",
     "search": "[Search and recall](recall.md#in-a-terminal)",

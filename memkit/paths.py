@@ -53,6 +53,8 @@ class Home:
         self.index = os.path.join(root, "index")
         self.models = os.path.join(root, "models")
         self.environments = os.path.join(root, "env")
+        self.sync = os.path.join(root, "sync")
+        self.sync_repository = os.path.join(self.sync, "git")
         self.run = os.path.join(root, "run")
         self.live = os.path.join(self.run, "live")
         self.index_lock = os.path.join(self.run, "index.lock")

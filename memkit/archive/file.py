@@ -24,7 +24,13 @@ import msgspec
 from memkit.archive.turn import ArchivedTurn
 from memkit.conversation.values import parse_time
 from memkit.errors import ArchiveError, ArchiveVersionError, NewerFileError
-from memkit.files import PRIVATE_FILE, make_private_directory, sync_directory, write_durably
+from memkit.files import (
+    PRIVATE_FILE,
+    make_private_directory,
+    sync_directory,
+    sync_file,
+    write_durably,
+)
 from memkit.state import check_version, parse_json
 from memkit.typed import typed
 
@@ -50,6 +56,7 @@ class _Line(NamedTuple):
     commit: str
     project: str
     is_command: bool
+    machine: str
 
 
 @dataclass(slots=True)
@@ -77,7 +84,8 @@ class ArchiveFile:
         """Append the turns that are new or changed. Return how many.
 
         A turn with fewer messages does not replace one with more: what a transcript has lost stays here. Nor
-        does a command after `!` replace a prompt: if the transcript lost that prompt, it has its ID.
+        does a command after `!` replace a prompt: if the transcript lost that prompt, it has its ID. Nor does
+        a turn of another machine replace one of this or a third machine.
         Durable on return.
         """
         with self._writing():
@@ -91,13 +99,18 @@ class ArchiveFile:
             written = 0
             for turn in turns:
                 known = content.lines.get(turn.id)
+                if known is not None and turn.machine and turn.machine != known.machine:
+                    continue
                 if known is not None:
                     # Only live capture knows the commit. An import into a second project keeps the owner.
                     project = known.project or turn.project
                     turn = replace(turn, commit=turn.commit or known.commit, project=project)
                 line = _turn_line(turn)
                 count = len(turn.messages)
-                new = _Line(_fingerprint(line), len(line), count, turn.commit, turn.project, turn.is_command)
+                new = _Line(
+                    _fingerprint(line), len(line), count, turn.commit, turn.project, turn.is_command,
+                    turn.machine,
+                )  # fmt: skip
                 if known is not None and (
                     known.fingerprint == new.fingerprint
                     or (new.is_command, known.messages) > (known.is_command, new.messages)
@@ -142,7 +155,7 @@ class ArchiveFile:
             file.seek(end)
             file.write(frame)
             file.flush()
-            os.fsync(file.fileno())
+            sync_file(file.fileno())
         if not present:
             sync_directory(str(self.path.parent))
         self._content.end += len(frame)
@@ -232,7 +245,8 @@ class ArchiveFile:
             commit, project = str(value.get("commit", "")), str(value.get("project", ""))
             first = value["messages"][0] if count else {}
             is_command = isinstance(first, dict) and str(first.get("text", "")).startswith("! ")
-            content.lines[turn] = _Line(_fingerprint(line), len(line), count, commit, project, is_command)
+            machine, mark = str(value.get("machine", "")), _fingerprint(line)
+            content.lines[turn] = _Line(mark, len(line), count, commit, project, is_command, machine)
             content.length += len(line)
         return content
 
@@ -322,8 +336,9 @@ def _header(session: str) -> bytes:
 
 def _turn_line(turn: ArchivedTurn) -> bytes:
     value = msgspec.to_builtins(turn)
-    if not turn.commit:
-        del value["commit"]
+    for name in ("commit", "machine"):
+        if not value[name]:
+            del value[name]
     return _json_line(value)
 
 

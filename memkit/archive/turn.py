@@ -25,7 +25,8 @@ class ArchivedTurn:
     """A turn in the archive: IDs, times, places, and redacted messages.
 
     `compacted` means that the agent compacted the conversation during the turn. Such a turn is kept without
-    messages if it is not worth remembering. `commit` is "" for imported turns.
+    messages if it is not worth remembering. `commit` is "" for imported turns, and `machine` for the turns of
+    this machine.
     """
 
     id: str
@@ -39,6 +40,7 @@ class ArchivedTurn:
     branch: str = ""
     commit: str = ""
     compacted: bool = False
+    machine: str = ""
 
     @property
     def words(self) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypedDict
 from memkit import anchors
 from memkit.errors import AmbiguousIdError, NotFoundError
 from memkit.journal.day_file import DayFile, Section
+from memkit.journal.day_merge import whole_day
 from memkit.journal.digest import read_note
 from memkit.journal.journal import Journal
 from memkit.timeline.nodes import day_of
@@ -95,7 +96,7 @@ def find_day(journal: Journal, name: str, today: date) -> Entry | None:
         hint = f"the nearest day is {nearest[0]}" if nearest else "it has no day yet"
         raise NotFoundError(f"{journal.project.root} has no memory of {wanted}; {hint}")
     turns = [s.pairs["turn"] for one in files for s in one.content.sections if "turn" in s.pairs]
-    text = "\n".join(one.content.render() for one in files)
+    text = whole_day(one.content for one in files).render()
     return Entry("day", wanted, files[0].path, 1, "", tuple(turns), text)
 
 

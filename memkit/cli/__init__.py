@@ -66,6 +66,7 @@ _GROUPS = {
         "watch": ("index", "Update the search index whenever a file changes."),
         "backup": ("backup", "Save memory, archive, and settings to one file."),
         "restore": ("backup", "Restore a backup."),
+        "sync": ("sync", "Keep the memories on your machines the same."),
         "audit": ("forget", "Search the memory for secrets."),
         "service": ("service", "Control the background service."),
         "jobs": ("jobs", "List and run recurring jobs."),

@@ -156,20 +156,28 @@ def _show(rows: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _set(context: Context, key: Key, text: str) -> None:
-    from memkit.ipc import client
-    from memkit.settings import load, validate
+    from memkit.settings import validate
 
     file, name = context.home.config_file, ".".join(key)
-    value = validate.masked(key, load.save(context.home, key, text))
+    stored, origin = store(context, key, text)
+    value = validate.masked(key, stored)
     context.report({"key": name, "value": value, "path": file}, f"{name} = {_text(value)} in {file}")
-    origin = load.load(context.home).origins[key]
+    if origin != file:
+        context.say(f"{origin} is also set and overrides it")
+
+
+def store(context: Context, key: Key, text: str) -> tuple[Any, str]:
+    """Save a setting, and tell the service. Return its value there, and the origin of the one that counts."""
+    from memkit.ipc import client
+    from memkit.settings import load
+
+    value = load.save(context.home, key, text)
     load.publish_hook_settings(context.home)
     try:
         client.notify(context.home, "reload", {}, NOTIFY_SECONDS)
     except client.ServiceUnavailable:  # the next one reads the new settings
         pass
-    if origin != file:
-        context.say(f"{origin} is also set and overrides it")
+    return value, load.load(context.home).origins[key]
 
 
 def _text(value: Any) -> str:

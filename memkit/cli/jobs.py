@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import os
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -47,7 +47,7 @@ def jobs_command(context: Context, action: str, name: str | None) -> None:
     book = JobBook(context.home)
     chosen = None if name is None else job_named(name)
     if chosen is not None and action == "run":
-        _run(context, chosen.name)
+        run_now(context, chosen.name)
     settings = context.settings_of(Project(context.home.root, context.home))
     if action == "show" and chosen is not None:
         state = book.state(chosen.name)
@@ -59,19 +59,22 @@ def jobs_command(context: Context, action: str, name: str | None) -> None:
     context.report({job.name: job.as_dict(state, settings) for job, state in rows}, *lines)
 
 
-def _run(context: Context, name: str) -> None:
+def run_now(context: Context, name: str) -> Any:
+    """Run a job in the service, or here without one. Return its state. Raise `MemkitError` if it fails."""
     from memkit.ipc.client import ServiceUnavailable
     from memkit.questions.client import ask_service
 
     project, home, settings = context.project, context.home, context.settings()
     with context.progress(f"running {name}", is_counted=False):
         try:
-            found = ask_service(project, home, settings, "job", {"name": name}, RUN_SECONDS, context.say)
+            arguments = {"name": name}
+            found = ask_service(project, home, settings, "job", arguments, RUN_SECONDS, context.say)
         except ServiceUnavailable:
             (state,) = run_here(context, [name])
             found = dataclasses.asdict(state)
     if found["failed"]:
         raise MemkitError(f"job {name}: {found['result']}")
+    return found
 
 
 def run_here(context: Context, names: list[str]) -> list[JobState]:

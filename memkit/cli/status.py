@@ -42,6 +42,7 @@ def status_command(context: Context) -> None:
             "pending": f"{plural(value['waiting'], 'event')}; "
             + ("a worker is running" if value["worker"] else "no worker is running"),
             "service": _service_line(value["service"]),
+            "sync": _sync_line(value["sync"]),
             "agents": agents_line(value["agents"]),
             **({"codex": _codex_line(value["codex"]["last_hook"])} if value["codex"] else {}),
             "pointers": pointers_line(value["pointers"]),
@@ -134,6 +135,13 @@ def agents_line(captured: list[str]) -> str:
     return f"{', '.join(captured)} captured" + (f"; {', '.join(rest)} not" if rest else "")
 
 
+def _sync_line(value: dict[str, Any]) -> str:
+    if not value["place"]:
+        return "off"
+    last = f"{format_time(value['last'])}, {value['result']}" if value["last"] else "never yet"
+    return f"{value['place']}; {last}"
+
+
 def _service_line(value: dict[str, Any]) -> str:
     if not value["running"]:
         return "not running; a session or a search starts it" if value["enabled"] else "off"
@@ -145,12 +153,13 @@ def _status(context: Context) -> dict[str, Any]:
     from memkit.hook.tally import full_tally
     from memkit.ipc import launch, spool
     from memkit.search.usage import usage
+    from memkit.service.jobs import JobBook
 
     settings = context.settings()
     home, project = context.home, context.project
     counted = full_tally(home, project)
     archive = Archive(home).size()
-    recall = usage(home)
+    recall, synced = usage(home), JobBook(home).state("sync")
     return {
         "project": project.root,
         "off": project.is_off,
@@ -173,6 +182,7 @@ def _status(context: Context) -> dict[str, Any]:
         "waiting": len(spool.waiting(home)),
         "worker": launch.worker_is_running(home),
         "service": {"enabled": settings.service.enabled, "running": launch.service_is_running(home)},
+        "sync": {"place": settings.sync.place, "last": synced.last, "result": synced.result},
         "agents": captured_agents(settings),
         "codex": _codex_state(context),
         "pointers": recall.pointers,

@@ -46,6 +46,7 @@ CHECKS = (
     Check(home_checks.check_team, of_project=True),
     Check(home_checks.check_git, of_project=True, hourly=True),
     Check(home_checks.check_registry, hourly=True),
+    Check(home_checks.check_sync, hourly=True),
     Check(home_checks.check_permissions, hourly=True),
     Check(home_checks.check_clock, hourly=True),
     Check(installation.check_service),

@@ -28,6 +28,7 @@ from memkit.projects import team_files
 from memkit.projects.git import is_ignored, tracked_below
 from memkit.projects.project import Project, Registry
 from memkit.projects.team import upstream_commit
+from memkit.state import read_state_or_none
 from memkit.text import format_time, plural
 
 NEEDED_BYTES = 50_000_000
@@ -188,6 +189,14 @@ def check_registry(subject: Subject) -> Iterator[Finding]:
     if problem:
         what, fix = split_advice(problem)
         yield make_finding("registry-unreadable", what=what, fix=fix)
+
+
+def check_sync(subject: Subject) -> Iterator[Finding]:
+    """Check that the last sync with the user's other machines worked."""
+    jobs = read_state_or_none(os.path.join(subject.home.run, "jobs.json"), 1, dict) or {}
+    last = jobs.get("sync", {})
+    if subject.settings.sync.place and last.get("failed"):
+        yield make_finding("sync-failed", error=last.get("result"))
 
 
 def check_permissions(subject: Subject) -> Iterator[Finding]:

@@ -108,6 +108,9 @@ class _Eraser:
             TeamFolder(project, author_folder(project.root), shared=shared).remove(keys, self._home)
 
     def _old_versions(self) -> None:
+        repository = Path(self._home.sync_repository)  # the next sync fetches it again, if it has no HEAD
+        (repository / "HEAD").unlink(missing_ok=True)
+        shutil.rmtree(repository, ignore_errors=True)
         for path in self._found.old_versions:
             path.unlink(missing_ok=True)
             sync_directory(str(path.parent))

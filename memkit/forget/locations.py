@@ -19,7 +19,7 @@ from memkit.capture.project_list import remembered_projects
 from memkit.errors import MemkitError
 from memkit.forget.old_versions import FactLocation, find_facts, find_old_versions
 from memkit.forget.selection import ForgetSelection, Mentioned, Passage
-from memkit.hook.entries import days
+from memkit.hook.entries import DAY_FILE, days
 from memkit.index.sections import is_iso_date
 from memkit.journal.day_edits import Removal, removed_bullets
 from memkit.journal.day_file import DayFile, Section
@@ -343,7 +343,7 @@ class _Finder:
         return turns, notes, not kept and self._covers_day(project, day, date)
 
     def _covers_day(self, project: Project, day: str, date: str) -> bool:
-        if day not in (date, f"{date}.local"):  # a file that the user named
+        if not DAY_FILE.match(f"{day}.md"):  # a file that the user named
             return False
         begins = _local(date)
         start = begins.timestamp() if begins else 0.0

@@ -18,6 +18,7 @@ import msgspec
 from memkit.archive.archive import Archive
 from memkit.errors import ArchiveError
 from memkit.forget.selection import Mentions, Passage, read_facts
+from memkit.hook.entries import DAY_FILE
 from memkit.index.catalog import snapshots_of
 from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk
 from memkit.index.reader import ChunkReader, open_current
@@ -165,7 +166,7 @@ def _holds(path: Path, name: str, forgotten: Forgotten, names: Collection[str]) 
 
 def _overlaps(name: str, since: float, until: float) -> bool:
     try:
-        start = datetime.strptime(name.replace(".local.", "."), "%Y-%m-%d.md").astimezone()
+        start = datetime.fromisoformat(name[:10] if DAY_FILE.match(name) else "").astimezone()
         return start.timestamp() < until and since < (start + timedelta(days=1)).timestamp()
     except (ValueError, OverflowError):  # the latter for the first and the last day of the calendar
         return False

@@ -24,7 +24,10 @@ HOOK_BYTES = 1024 * 1024
 ANSWER_CHARACTERS = 280
 """Characters of an entry's answer to quote; the skill shows the rest."""
 
-DAY_FILE = re.compile(r"^\d{4}-\d{2}-\d{2}(?:\.local)?\.md$")
+MACHINE = r"[a-z0-9][a-z0-9-]{0,30}-[0-9a-f]{4}"
+"""The name of another machine of the user, in the names of days that come from there."""
+
+DAY_FILE = re.compile(rf"^\d{{4}}-\d{{2}}-\d{{2}}(?:\.local|\.(?P<machine>{MACHINE}))?\.md$")
 
 _COPY = re.compile(r"^\d{4}-\d\d-\d\d.*(?:conflicted copy|sync-conflict-|_(?:BACKUP|BASE|LOCAL|REMOTE)_\d)")
 _BLOCK = 65_536
@@ -40,11 +43,18 @@ def is_copy(name: str) -> bool:
     return _COPY.match(name) is not None
 
 
+def machine_of(day: str) -> str:
+    """Return the machine that a day comes from, by the name of its file without suffix; "" for this one."""
+    match = DAY_FILE.match(f"{day}.md")
+    return (match["machine"] if match else "") or ""
+
+
 def days(project: Project) -> list[str]:
     """Return the remembered days, oldest first: the names of their files without the suffix.
 
-    That is an ISO date, the date and `.local` where git tracks the file of that name, or the date and
-    `.openclaw` for a file in OpenClaw's folder; a day may have several. `Project.day_file` has the
+    That is an ISO date, the date and `.local` where git tracks the file of that name, the date and
+    `.openclaw` for a file in OpenClaw's folder, or the date and another machine of the user (`memkit sync`);
+    a day may have several. `Project.day_file` has the
     path. Leave out devices, links that lead out of the memory, and all days of a memory that itself leads out
     of the project. The doctor reports them.
     """

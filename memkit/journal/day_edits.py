@@ -26,7 +26,7 @@ from memkit.journal.extracts import redacted_lines
 FORGOTTEN_TITLE = "(forgotten)"
 """The new title of a session whose title repeated a forgotten turn, if no other turn is left."""
 
-_DAY_TITLE = re.compile(r"^# \d{4}-\d{2}-\d{2}\s*$")
+_DAY_TITLE = re.compile(r"^# \d{4}-\d{2}-\d{2}\s*(?:<!-- proof:\w+ -->\s*)?$")
 _INDENTED = re.compile(r"^[ \t]+\S")
 
 

@@ -354,6 +354,22 @@ def encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
+def as_taken(text: str) -> str:
+    """Return a day of another machine with a fingerprint of its text in the title, which an edit breaks."""
+    title, _, rest = text.partition("\n")
+    return f"{heading_words(title)} {anchors.render(proof=_taken_hash(rest))}\n{rest}"
+
+
+def is_as_taken(text: str) -> bool:
+    """Return whether a day of another machine reads as memkit wrote it, or is empty."""
+    title, _, rest = text.partition("\n")
+    return not text.strip() or anchors.parse(title).get("proof") == _taken_hash(rest)
+
+
+def _taken_hash(text: str) -> str:
+    return hashlib.sha256(encoded(text)).hexdigest()[:16]
+
+
 def written_lines(content: DayFile, section: Section, hashes: Collection[str]) -> int:
     """Return how many lines of the section read as they were written, or 0 if they were edited.
 

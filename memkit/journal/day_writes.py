@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memkit import anchors
+from memkit.hook.entries import days
 from memkit.hook.phrases import is_filler
 from memkit.journal.day_file import DayFile, Section, has_own_title, heading_title, written_lines
 from memkit.journal.digest import Digest, Note
 from memkit.journal.files import MemoryDirectory
-from memkit.projects.project import OPENCLAW
 
 _TURN = re.compile(r"turn:(\S+) ")
 
@@ -62,7 +62,7 @@ class NearbyDays:
     """Other files that may already hold a turn of a day. Read once, when first needed.
 
     The machine's time zone may have changed since the turn was written (zones are up to 26 hours apart), git
-    may track the day's file now, or new days may go to another folder.
+    may track the day's file now, new days may go to another folder, or another machine kept the turn.
     """
 
     def __init__(self, files: MemoryDirectory, day: str) -> None:
@@ -72,11 +72,10 @@ class NearbyDays:
     @cached_property
     def _texts(self) -> list[tuple[str, str, frozenset[str]]]:
         center = date.fromisoformat(self._day[:10])
-        kinds = ("", ".local", OPENCLAW) if self._files.project.openclaw else ("", ".local")
-        near = [f"{center + timedelta(n)}{kind}" for n in range(-2, 3) for kind in kinds]
+        near = {str(center + timedelta(n)) for n in range(-2, 3)}
         found = []
-        for day in near:
-            if day != self._day:
+        for day in days(self._files.project):
+            if day[:10] in near and day != self._day:
                 text = self._files.read_if_used(Path(self._files.project.day_file(day)))
                 found.append((day, text, frozenset(_TURN.findall(text))))
         return found

@@ -11,10 +11,10 @@ from pathlib import Path
 from memkit import anchors
 from memkit.errors import JournalError
 from memkit.files import RefusedFileError, inside
-from memkit.hook.entries import DAY_FILE, is_copy, note_own, note_redacted
+from memkit.hook.entries import DAY_FILE, is_copy, machine_of, note_own, note_redacted
 from memkit.hook.entries import days as days_of
 from memkit.journal.day_edits import Removal, is_empty, merge, redact_day, remove, remove_lines
-from memkit.journal.day_file import DayFile, heading_title
+from memkit.journal.day_file import DayFile, as_taken, heading_title, is_as_taken
 from memkit.journal.day_overview import DayOverview, without_overview
 from memkit.journal.day_summaries import set_checks, summarize
 from memkit.journal.day_writes import Growing, NearbyDays, insert_note, write_turn
@@ -357,6 +357,11 @@ class Journal:
             self._files.refuse_tracked(path)
         self._create(path, data, self._note_own)
 
+    def take(self, day: str, change: Callable[[str], str | None]) -> bool:
+        """Replace the text of a day of another machine; None removes the file. Return whether it changed."""
+        self._files.refuse_tracked(self.path(day))
+        return self._files.rewrite(self.path(day), change, record=self._note_own)
+
     def add_file(self, name: Path, data: bytes) -> bool:
         """Add a file that is not a day to the memory. Return False if it is already there.
 
@@ -460,6 +465,7 @@ class Journal:
         """Calls `change` again if the file changed meanwhile. With `may_vanish`, remove an empty day."""
 
         is_theirs = self._files.is_openclaw(path)
+        is_foreign = machine_of(path.stem)
 
         def apply(text: str) -> str | None:
             content = DayFile(text or f"# {path.stem[:10]}")
@@ -471,7 +477,10 @@ class Journal:
             overview.update(content)
             if is_theirs:
                 content.mark_end()
-            return None if may_vanish and is_empty(content) else content.render()
+            if may_vanish and is_empty(content):
+                return None
+            # What memkit changes in a day of another machine is not the user's edit.
+            return as_taken(content.render()) if is_foreign and is_as_taken(text) else content.render()
 
         return self._files.rewrite(path, apply, record=record)
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from memkit import anchors
 from memkit.archive.archive import Archive
-from memkit.bullets import read_bullets
 from memkit.capture.sessions import Sessions
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.errors import JournalError
@@ -20,13 +19,12 @@ from memkit.hook.entries import days as days_of
 from memkit.index.memory_files import move_paths
 from memkit.index.scanner import Unreadable, is_markdown, scan
 from memkit.ipc import unindexed
-from memkit.journal.day_edits import Removal, remove
-from memkit.journal.day_file import DayFile, Section, encoded
-from memkit.journal.extracts import is_overview
+from memkit.journal.day_file import DayFile, encoded
+from memkit.journal.day_merge import merge_day
 from memkit.journal.facts import holds_lines, is_fact_file, remembered_text, taken_facts
 from memkit.journal.journal import Journal
 from memkit.paths import Home
-from memkit.privacy.tombstones import NOTHING, Forgotten, Tombstones
+from memkit.privacy.tombstones import Forgotten, Tombstones
 from memkit.projects.project import Project
 from memkit.topics import topic_store
 
@@ -100,84 +98,6 @@ def _merge_fact_file(journal: Journal, other: Journal, name: str, forgotten: For
     if holds_lines(journal.text(name), rest):
         return False
     return journal.add_file(Path(name), encoded(rest))
-
-
-def merge_day(own: DayFile, other: DayFile, forgotten: Forgotten = NOTHING) -> int:
-    """Insert the turns and notes of `other` that `own` lacks. Return the number of turns.
-
-    Turns come with their session's heading and its bullets, which the user may have edited. Text before the
-    first heading comes too. Forgotten entries do not.
-    """
-    remove(other, Removal(forgotten.turns, forgotten.grips, forgotten.notes))
-    present = {section.pairs["turn"] for section in own.sections if "turn" in section.pairs}
-    notes = {section.pairs["note"] for section in own.sections if "note" in section.pairs}
-    grips = {bullet.id for _, bullet in read_bullets(own.lines)}
-    sharing = other.sharing_turns()
-    is_new = not own.sections
-    taken = 0
-    for heading, turns in _sessions_and_notes(other):
-        if "note" in heading.pairs:
-            if heading.pairs["note"] not in notes:
-                _insert(own, heading, other.text(heading))
-            continue
-        missing = [turn for turn in turns if turn.pairs["turn"] not in present]
-        if not missing:
-            continue
-        text = "\n\n".join(
-            [_heading(other, heading, turns, missing, grips), *map(other.text, missing)]
-        )
-        _insert(own, heading, text)
-        if len(turns) == 1 and turns[0].pairs["turn"] in sharing:
-            own.share_heading(turns[0].pairs["turn"])
-        present |= {turn.pairs["turn"] for turn in missing}
-        taken += len(missing)
-    _merge_preamble(own, other, with_overview=is_new)
-    return taken
-
-
-def _insert(own: DayFile, heading: Section, text: str) -> None:
-    later = (one for one in own.sections if one.is_opening and one.minute > heading.minute)
-    own.insert_before(next(later, None), text)
-
-
-def _sessions_and_notes(day: DayFile) -> list[tuple[Section, list[Section]]]:
-    found: list[tuple[Section, list[Section]]] = []
-    for section in day.sections:
-        if section.is_opening:
-            found.append((section, []))
-        elif found:
-            found[-1][1].append(section)
-    return found
-
-
-def _heading(
-    day: DayFile, heading: Section, turns: list[Section], missing: list[Section], grips: set[str]
-) -> str:
-    first, _, rest = day.text(heading).partition("\n")
-    pairs = dict(heading.pairs)
-    names = [turn.pairs["turn"] for turn in turns]
-    for key in pairs.keys() & {"summary", "extract"}:
-        if pairs[key] in names:
-            done = set(names[: names.index(pairs[key]) + 1])
-            covered = [one.pairs["turn"] for one in missing if one.pairs["turn"] in done]
-            pairs[key] = covered[-1] if covered else ""
-    below = rest.split("\n")
-    known = {number for number, bullet in read_bullets(below) if bullet.id in grips}
-    lines = [line for number, line in enumerate(below) if number not in known]
-    title = f"{anchors.strip(first).rstrip()} {anchors.render(**pairs)}"
-    return "\n".join([title, *lines]).rstrip()
-
-
-def _merge_preamble(own: DayFile, other: DayFile, *, with_overview: bool) -> None:
-    """The journal adds lines to an overview that `own` has."""
-    opening = other.opening
-    if not with_overview:
-        opening = [line for line in opening if not is_overview(line, unedited=True)]
-    if opening and opening[0].startswith("# "):
-        opening = opening[1:]
-    text = "\n".join(opening).strip()
-    if text and text not in "\n".join(own.lines):
-        own.insert_before(own.sections[0] if own.sections else None, text)
 
 
 def _files(source: Project) -> list[Path]:

@@ -267,6 +267,22 @@ def _topics(context: JobContext) -> str:
     return refresh_due(projects, context.home, context.settings_of, find_provider)
 
 
+def _sync(context: JobContext) -> str:
+    from memkit.maintenance.sync import sync
+
+    if not context.settings_of(Project.of_user(context.home)).sync.place:
+        return "no place is set; see `memkit sync --help`"
+    report = sync(context.home, context.settings_of, logger.info)
+    for root in sorted(report.roots):
+        context.index(Project.at_root(root, context.home))
+    if report.problems:
+        raise MemkitError("; ".join(report.problems))
+    others = plural(len(report.machines), "other machine")
+    did = f"{plural(report.sent, 'file')} sent, {report.taken} taken; {others}"
+    waiting = ", ".join(dict.fromkeys(report.elsewhere))
+    return f"{did}; projects that memkit does not know here yet: {waiting}" if waiting else did
+
+
 def _remove_old_files(directory: str, pattern: str, seconds: float) -> int:
     removed = 0
     for path in Path(directory).glob(pattern):
@@ -286,6 +302,7 @@ JOBS = (
     Job("index", DAY, _index),
     Job("tidy", DAY, _tidy),
     Job("rollup", DAY, _rollup),
+    Job("sync", HOUR, _sync),
     Job("topics", 6 * HOUR, _topics),
 )
 

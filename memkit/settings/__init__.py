@@ -392,7 +392,20 @@ class JobSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     index: Annotated[OnOff, "daily: update the index of every project"] = "on"
     tidy: Annotated[OnOff, "daily: clean up what has expired, and free disk space"] = "on"
     rollup: Annotated[OnOff, "daily: have a model condense closed weeks, months, and years"] = "on"
+    sync: Annotated[OnOff, "every hour: sync with your other machines, if sync.place is set"] = "on"
     topics: Annotated[OnOff, "every 6 hours: find and name topics of projects with many new entries"] = "on"
+
+
+class SyncSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The place through which your own machines share what they remember."""
+
+    place: Annotated[
+        str, "folder PATH, git URL, or ssh HOST, as `memkit sync` sets it; folder+age: encrypted; empty: none"
+    ] = ""
+
+    def __post_init__(self) -> None:
+        if self.place and not re.fullmatch(r"(folder|git|ssh)(\+age)? [^\s-]\S*( \S+)*", self.place):
+            raise SettingError("must be `folder PATH`, `git URL`, or `ssh HOST`", "place")
 
 
 class KeySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -436,4 +449,5 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     watch: WatchSettings = WatchSettings()
     summarize: SummarizeSettings = SummarizeSettings()
     jobs: JobSettings = JobSettings()
+    sync: SyncSettings = SyncSettings()
     keys: KeySettings = KeySettings()

@@ -17,7 +17,7 @@ from memkit.bullets import WrittenBullet
 from memkit.capture.sessions import LiveSessions, Sessions
 from memkit.capture.summary_queue import Attempt, QueuedSession, SummaryQueue
 from memkit.errors import ConfigError, JournalError, MemkitError
-from memkit.hook.entries import OwnEntries
+from memkit.hook.entries import OwnEntries, machine_of
 from memkit.ipc import unindexed
 from memkit.journal.day_summaries import extracted, turns_of, unchecked
 from memkit.journal.journal import Journal
@@ -161,7 +161,7 @@ class Summarizer:
         wanted = {session: set(one.days) for session, one in known.items()}
         journal = Journal(project)
         for day in journal.days() if since else ():
-            if day >= since:
+            if day >= since and not machine_of(day):  # other machines summarize their own
                 for session in journal.day(day).sessions():
                     wanted.setdefault(session, set()).add(day)
         live = _live_sessions(self.home)

@@ -297,3 +297,10 @@ def test_server(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bulk_
     (size,) = figures["sizes"]
     assert size["recall"] > 0.9
     assert figures["away"].keys() == {"stopped", "never answers"}
+
+
+@pytest.mark.parametrize("kind", ["folder", "git"])
+def test_sync(run: Run, kind: str) -> None:
+    figures = run("sync", "--days", 3, "--kind", kind, "--json")
+    assert figures["turns"] > 60 and figures["sessions"] > 5
+    assert "first, taking" in figures

@@ -155,7 +155,7 @@ def test_they_are_found() -> None:
 
 
 def test_commands_that_delete_or_spend_ask() -> None:
-    others = {"backup", "import", "projects", "setup"}  # they ask before they replace a file, write elsewhere, or trust
+    others = {"backup", "import", "projects", "setup", "sync"}  # they ask before they replace a file, write elsewhere, or trust
     context = click.Context(cli)
     commands = {name: cli.get_command(context, name) for name in cli.list_commands(context)}
     with_yes = {name for name, one in commands.items() if one and any("--yes" in option.opts for option in one.params)}

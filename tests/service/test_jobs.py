@@ -69,7 +69,7 @@ def test_when_jobs_are_due(memory: Memory) -> None:
     for name in every:
         book.update(name, last=now)
     assert due(now) == []
-    assert due(now + 3 * 3600) == ["reconcile", "health"]
+    assert due(now + 3 * 3600) == ["reconcile", "health", "sync"]
     assert due(now + 2 * 86400) == every
     assert due(now - 60) == every  # the clock was set back
     chosen = msgspec.structs.replace(memory.settings.jobs, reconcile="off")
@@ -153,7 +153,7 @@ def test_each_job_does_its_work(memory: Memory, monkeypatch: pytest.MonkeyPatch)
     assert {name: state.result for name, state in results.items()} == {
         "reconcile": "0 sessions caught up", "retry": "1 failed event queued again",
         "index": "1 project up to date", "tidy": "0 old state files, 0 archived sessions and 0 days removed",
-        "rollup": "0 model calls", "topics": "the topics of 1 project computed",
+        "rollup": "0 model calls", "sync": "no place is set; see `memkit sync --help`", "topics": "the topics of 1 project computed",
     }  # fmt: skip
     assert not any(state.failed for state in results.values())
     assert spool.waiting(memory.home) == [new]

@@ -311,7 +311,7 @@ class TestFileOfAProject:
         ]
         assert {section for section, _ in harmful} == {
             "memory", "capture", "archive", "embedding", "index", "recall", "service", "watch",
-            "summarize", "jobs", "keys",
+            "summarize", "jobs", "sync", "keys",
         }  # fmt: skip
         write_theirs(project, "".join(f"{section}.{name} = 1\n" for section, name in harmful))
         loaded = load(home, project)

@@ -1,0 +1,121 @@
+"""Places that are hostile, encrypted, or another host, and the command."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from memkit.errors import MemkitError
+from memkit.maintenance.places import digest, open_place
+from memkit.maintenance.sync import Cipher, key_file
+from memkit.paths import Home
+from tests.sync.machines import Machine, same
+
+EVIL = "evil-0bad"
+
+
+@pytest.fixture
+def laptop(tmp_path: Path) -> Machine:
+    (tmp_path / "place" / "machines" / EVIL / "objects").mkdir(parents=True)
+    return Machine(tmp_path, "laptop", f"folder {tmp_path / 'place'}")
+
+
+def plant(tmp_path: Path, text: bytes, **manifest: object) -> str:
+    """Have the evil machine list an object; return its name."""
+    folder, name = tmp_path / "place" / "machines" / EVIL, digest(text)
+    (folder / "objects" / name[:2]).mkdir(exist_ok=True)
+    (folder / "objects" / name[:2] / name).write_bytes(text)
+    (folder / "manifest").write_text(json.dumps(manifest or {"days": {"git example.com/team/shop": {"2026-03-04": name}}}))
+    return name
+
+
+DAY = b"# 2026-03-04\n\n## 10:00 Hi <!-- session:5e55 turn:abcd1234 -->\n**Answered** Hello.\n"
+
+
+def test_nothing_in_a_place_is_trusted(laptop: Machine, tmp_path: Path) -> None:
+    laptop.work(1)
+    before = laptop.memory
+    shop = "git example.com/team/shop"
+    outside = tmp_path / "outside"
+    outside.write_bytes(DAY)
+    name = plant(tmp_path, DAY)
+    path = tmp_path / "place" / "machines" / EVIL / "objects" / name[:2] / name
+    for hostile in (
+        lambda: path.unlink() or path.symlink_to(outside),
+        lambda: path.unlink() or path.write_bytes(b"other bytes"),
+        lambda: plant(tmp_path, DAY, days={shop: {"../../x": name}}),
+        lambda: plant(tmp_path, DAY, days={shop: {"2026-03-04": "../../../outside"}}),
+        lambda: plant(tmp_path, DAY, archive={"../x": name}),
+        lambda: plant(tmp_path, DAY, forgotten={"turns": "all of them", "periods": [{"until": "x"}]}),
+        lambda: plant(tmp_path, DAY, version=99),
+        lambda: plant(tmp_path, DAY.replace(b"-03-", b"-04-")),
+        lambda: plant(tmp_path, b"\xff\xfe" + DAY),
+        lambda: plant(tmp_path, b"\x28\xb5\x2f\xfd" + os.urandom(99), archive={"5e55": digest(b"\x28")}),
+        lambda: os.truncate(tmp_path / "place" / "machines" / EVIL / "manifest", 65 * 1024 * 1024),
+    ):  # fmt: skip
+        hostile()
+        for _ in range(2):  # it is reported until it is gone
+            (problem,) = laptop.sync().problems
+            assert "\n" not in problem
+        assert laptop.memory == before
+    (tmp_path / "place" / "machines" / EVIL / "manifest").unlink()
+    (tmp_path / "place" / "machines" / "linked-0bad").symlink_to(tmp_path)
+    laptop.sync()
+    assert laptop.memory == before
+    plant(tmp_path, DAY)  # at last, a fine one
+    laptop.sync()
+    assert "abcd1234" in laptop.turns
+    assert not list(tmp_path.glob("**/x*"))
+
+
+@pytest.mark.parametrize("address", ["git ext::sh -c x", "git --upload-pack=x", "ssh -oProxyCommand=x", "ssh a b", "folder /missing/x", ""])
+def test_an_address_runs_nothing(tmp_path: Path, address: str) -> None:
+    with pytest.raises(MemkitError):
+        open_place(address, Home(str(tmp_path)))
+
+
+@pytest.mark.parametrize("kind", ["folder", "git"])
+def test_an_encrypted_place_tells_nothing(tmp_path: Path, kind: str) -> None:
+    pytest.importorskip("pyrage")
+    place = tmp_path / "place"
+    place.mkdir()
+    if kind == "git":
+        subprocess.run(["git", "init", "-q", "--bare", str(place)], check=True)
+    laptop, desk = (Machine(tmp_path, name, f"{kind}+age {place}") for name in ("laptop", "desk"))
+    laptop.work(1)
+    desk.work(2)
+    Cipher(laptop.home, make_key=True)
+    key = Path(key_file(laptop.home))
+    assert key.stat().st_mode & 0o777 == 0o600
+    laptop.sync()
+    Cipher(desk.home, make_key=True)  # another key
+    (problem,) = desk.sync().problems
+    assert "not encrypted with the key of this machine" in problem
+    Path(key_file(desk.home)).write_text(f"# created: today\n{key.read_text()}")
+    for machine in (desk, laptop, desk):
+        assert not machine.sync().problems
+    assert same(laptop, desk)
+    assert (laptop.sync().sent, desk.sync().sent) == (0, 0)
+    if kind == "folder":
+        for path in place.rglob("*"):
+            assert path.is_dir() or path.read_bytes().startswith(b"age-encryption.org/v1")
+        assert "shop" not in " ".join(map(str, place.rglob("*")))
+
+
+def test_places_can_change(laptop: Machine, tmp_path: Path) -> None:
+    import msgspec
+
+    from memkit.settings import SyncSettings
+
+    laptop.work(1)
+    laptop.sync()
+    (tmp_path / "other").mkdir()
+    laptop.settings = msgspec.structs.replace(laptop.settings, sync=SyncSettings(place=f"folder {tmp_path / 'other'}"))
+    laptop.sync()
+    desk = Machine(tmp_path, "desk", f"folder {tmp_path / 'other'}")
+    desk.sync()
+    assert same(laptop, desk)

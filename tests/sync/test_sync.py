@@ -1,0 +1,139 @@
+"""Three machines and a folder or a git repository, both real."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from memkit.browse.names import find_day
+from tests.builders import git
+from tests.raw_bytes import files_holding
+from tests.sync.machines import BEGAN, Machine, same
+
+
+@pytest.fixture(params=["folder", "git"])
+def place(tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    path = tmp_path / "place"
+    path.mkdir()
+    if request.param == "git":
+        git(path, "init", "-q", "--bare")
+    return f"{request.param} {path}"
+
+
+@pytest.fixture
+def machines(tmp_path: Path, place: str) -> list[Machine]:
+    clocks = {"laptop": timedelta(), "desk": timedelta(hours=1), "server": timedelta(minutes=-1)}
+    return [Machine(tmp_path, name, place, ahead) for name, ahead in clocks.items()]
+
+
+def settle(machines: list[Machine]) -> None:
+    for machine in [*machines, *machines]:
+        assert not machine.sync().problems
+
+
+def test_three_machines_have_one_memory(machines: list[Machine]) -> None:
+    laptop, desk, server = machines
+    for number, machine in enumerate(machines * 2):
+        machine.work(number)
+    desk.note("The gateway is slow.")
+    settle(machines)
+    assert same(*machines)
+    assert len(laptop.turns) == 7
+    for machine in machines:  # twice changes nothing
+        report = machine.sync()
+        assert (report.sent, report.taken, report.problems) == (0, 0, [])
+    server.work(9, day=7)
+    server.sync()
+    laptop.work(10, day=7)
+    settle(machines)
+    assert same(*machines)
+    assert len(laptop.turns) == 9
+    assert f"2026-03-11.{server.machine}" in laptop.journal.days()
+
+
+def test_what_is_forgotten_anywhere_is_gone_everywhere(machines: list[Machine], tmp_path: Path) -> None:
+    laptop, desk, server = machines
+    secret = laptop.work(0, words="zqhorseradishzq")
+    kept = laptop.work(1)
+    desk.work(2)
+    settle(machines)
+    desk.forget(secret)  # not its own
+    (week_later,) = [server.work(9, day=7)]
+    desk.sync()
+    server.sync()  # before the laptop: it must not bring it back
+    laptop.sync()
+    settle(machines)
+    assert same(*machines)
+    assert secret not in laptop.turns
+    assert {kept, week_later} < set(laptop.turns)
+    assert not files_holding(tmp_path, "zqhorseradishzq", lambda path: path.suffix == ".jsonl")
+    place = tmp_path / "place"
+    if (place / "HEAD").exists():
+        for ref in git(place, "for-each-ref", "--format=%(refname)").split():
+            with pytest.raises(subprocess.CalledProcessError):
+                git(place, "grep", "-q", "zqhorseradishzq", ref)
+            assert len(git(place, "log", "--oneline", ref).splitlines()) == 1
+
+
+def test_an_edited_day_keeps_the_edit_and_gets_new_turns(machines: list[Machine]) -> None:
+    laptop, desk, _ = machines
+    first, second = laptop.work(0), laptop.work(1)
+    settle(machines)
+    path = desk.journal.path(f"2026-03-04.{laptop.machine}")
+    text = path.read_text().replace("It is laptop-0-answer", "It is what I say")
+    section = next(part for part in text.split("\n## ") if f"turn:{second}" in part)
+    path.write_text(text.replace("\n## " + section, "\n"))  # the user removes one turn and edits the other
+    third = laptop.work(3)
+    settle(machines)
+    now = dict(desk.entries)
+    assert "It is what I say" in now[first]
+    assert second not in now
+    assert third in now
+    desk.forget(first)
+    settle(machines)
+    assert laptop.turns == sorted([second, third])
+
+
+def test_a_forgotten_turn_does_not_make_a_day_edited(machines: list[Machine]) -> None:
+    laptop, desk, _ = machines
+    first, second = laptop.work(0), laptop.work(1)
+    settle(machines)
+    desk.forget(first)
+    settle(machines)
+    path = laptop.journal.path("2026-03-04")
+    path.write_text(path.read_text().replace("It is laptop-1-answer", "It is my edit"))
+    settle(machines)
+    assert same(*machines)
+    assert "It is my edit" in dict(desk.entries)[second]
+
+
+def test_a_day_of_two_machines_is_one_day(machines: list[Machine]) -> None:
+    laptop, desk, _ = machines
+    for number, machine in enumerate([laptop, desk, laptop]):
+        machine.work(number * 70)  # with its clock an hour ahead, between the others
+    settle(machines)
+    entry = find_day(laptop.journal, "2026-03-04", BEGAN.date())
+    assert entry is not None
+    assert re.findall("^## (.....)", entry.markdown, re.MULTILINE) == ["10:00", "12:10", "12:20"]
+    assert len(re.findall("overview:", entry.markdown)) == 3
+    assert entry.markdown.count("# 2026-03-04") == 1
+
+
+def test_a_session_that_several_machines_imported_is_there_once(machines: list[Machine]) -> None:
+    laptop, desk, server = machines
+    turn = laptop.work(0)
+    desk.work(0, by="laptop")
+    settle(machines)
+    server.work(0, by="laptop")  # when it has come from the others
+    laptop.work(1)
+    settle(machines)
+    for machine in machines:
+        assert machine.turns.count(turn) == 1
+        assert len(machine.turns) == 2
+    laptop.forget(turn)
+    settle(machines)
+    assert same(*machines)
