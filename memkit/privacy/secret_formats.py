@@ -243,7 +243,7 @@ def _is_credentials(text: str) -> bool:
     return bool(colon and password) and (user + password).isprintable()
 
 
-_CRYPT = ("$1$", "$5$", "$6$", "$y$", "$7$", "$gy$", "$md5$", "$sha1$", "$apr1$", "$argon2", "$scrypt$", "$pbkdf2", "$P$", "$H$")
+_CRYPT = ("$1$", "$5$", "$6$", "$8$", "$9$", "$y$", "$7$", "$gy$", "$md5$", "$sha1$", "$apr1$", "$argon2", "$scrypt$", "$pbkdf2", "$P$", "$H$")
 _PLACEHOLDER = r"x{8}|X{8}|[A-Z0-9]EXAMPLE(?:KEY)?\b"
 _HASHES = ("pbkdf2", "scrypt", "argon2", "bcrypt")
 _FORMS = (
@@ -256,7 +256,7 @@ _FORMS = (
     Form("webhook", ("://hc-ping.com/", "://maker.ifttt.com/"), r"(https?://(?:hc-ping\.com/|maker\.ifttt\.com/[\w/]{1,80}/key/))[\w-]{20,80}"),
     Form("webhook", (".webhook.office.com/",), r"https?://[\w-]{1,60}\.webhook\.office\.com/[\w@/-]{40,400}"),
     Form("password-hash", ("$2$", "$2a$", "$2b$", "$2x$", "$2y$", "$P$", "$H$"), r"\$(?:2[abxy]?\$\d\d\$[A-Za-z0-9./]{50,60}|[PH]\$[B-H9][A-Za-z0-9./]{30})", (0,)),
-    Form("password-hash", _CRYPT, r"\$(?:[156y]|7|gy|md5|sha1|apr1|argon2(?:id|i|d)?|scrypt|pbkdf2[\w-]{0,12}|P|H)\$[\w./,=$+-]{20,400}", (0,)),
+    Form("password-hash", _CRYPT, r"\$(?:[156-9y]|gy|md5|sha1|apr1|argon2(?:id|i|d)?|scrypt|pbkdf2[\w-]{0,12}|P|H)\$[\w./,=$+-]{20,400}", (0,)),
     Form("password-hash", _HASHES, r"\b(?:pbkdf2|scrypt|argon2|bcrypt)\w{0,12}[:$][\d:]{1,30}[:$][^\s\"']{20,300}", (0,)),
     Form("password-hash", (), r"\*(?<![\w*]\*)[0-9A-F]{40}(?![0-9A-Za-z])"),
     Form("token", ("}</",), r"(>)\{(?:[A-Za-z0-9+/]{40,500}=|AQAAAB[A-Za-z0-9+/]{20,500})={0,2}\}(?=</)"),
@@ -264,7 +264,7 @@ _FORMS = (
     Form("password-hash", ("md5",), r"md5(?<![\w/]md5)[0-9a-f]{32}(?!\w)", (0,)),
     Form("password-hash", ("SCRAM-SHA-",), r"SCRAM-SHA-\d{1,3}\$[\w+/=:$]{40,300}"),
     Form("password-hash", ("{SHA", "{SSHA", "{MD5", "{SMD5", "{CRYPT", "{PBKDF2"), r"\{(?:S?SHA\d{0,3}|S?MD5|CRYPT|PBKDF2[\w-]{0,12})\}[A-Za-z0-9+/=$.]{20,300}"),
-    Form("password-hash", ("aad3b435b51404ee", ":::"), r"(:\d{1,9}:[0-9a-fA-F]{32}:)[0-9a-fA-F]{32}(?=:)"),
+    Form("password-hash", ("aad3b435b51404ee", ":::", ":xxxxxxxx"), r"(:\d{1,9}:[0-9a-fA-FX]{32}:)[0-9a-fA-F]{32}(?=:)"),
     Form("private-key", ("LS0tLS1CRUdJTi",), r"LS0tLS1CRUdJTi[A-Za-z0-9+/_\\n-]{40,30000}={0,2}", is_secret=_is_key_block),
     Form("private-key", ("Private-Lines:",), r"(Private-Lines: {0,4}\d{1,4}(?:\n|\\n))(?:[\s>+|]{0,8}[A-Za-z0-9+/=]{4,80}(?:\\n|\n|\Z)){1,400}"),
     Form("private-key", ('"kty"', '"kty\\"'), r"(\"(?:d|p|q|dp|dq|qi|k)\\*\"[ \t]{0,3}:[ \t]{0,3}\\*\")[\w-]{20,2000}"),

@@ -106,7 +106,7 @@ _OPTIONS = (
     ("lftp ", _TOOL.format("lftp", r"-u[ \t]{1,4}[^\s,]{1,60},")),
     *((word, r"(\b(?:sqlplus\b[^\n|;]{0,60}?[ \t][\"']?|oracle:thin:)[\w.$]{1,60}/)([^\s\"'@/]{6,200})") for word in ("sqlplus", "oracle:thin:")),
     ("rabbitmqctl", r"(\brabbitmqctl[ ][^\n|;]{0,60}?(?:add_user|change_password|authenticate_user)[ ]\S{1,60}[ ])([^\s$]{6,200})"),
-    ("net use", r"(\bnet[ ](?:user[ ]\S{1,60}|use\b[^\n]{0,100}?[ ]\\\\[^\s]{1,100})[ ])([^\s/*\"'][^\s\"']{5,200})"),
+    ("net use", r"(\bnet[ ](?:user[ ]\S{1,60}|use\b[^\n]{0,100}?[ ]\\\\[^\s]{1,100}(?:[ ]/user:\S{1,60})?)[ ])([^\s/*\"'][^\s\"']{5,200})"),
     # Any command: the letters distinguish a password from a file, port, or name.
     *((flag, _FLAG_VALUE) for flag in (" -p", " -w ", " -a ", " -x ")),
     *((flag, r"( -(?:store|key)pass[ =][\"']?)([^\s\"'$<>]{6,200})") for flag in (" -storepass", " -keypass")),
@@ -141,10 +141,14 @@ _OPTIONS = (
     *((word + digit + " ", r"((?i:\bpassword|\bsecret|\bkey)[ ][05789][ ])([^\s\"'$<]{6,200})") for word in ("password ", "secret ") for digit in "05789"),
     ("wifi:", r"(WIFI:[^\n]{0,100}?P:)([^\s;]{6,100})(?=;)"),
     ("accounts: [", r"(\baccounts: \[\s{0,20}[\"'`])(0x[0-9a-f]{64})"),
-    ("htpasswd -", r"(\bhtpasswd[ ]-\w*b\w*[ ]\S{1,200}[ ]\S{1,60}[ ][\"']?)([^\s\"'$]{6,200})"),
+    ("htpasswd -", r"(\bhtpasswd[ ](?:-\w+[ ]){0,3}(?:-\w*b\w*n\w*|-\w*n\w*b\w*|-\w*b\w*[ ]\S{1,200})[ ]\S{1,60}[ ][\"']?)([^\s\"'$]{6,200})"),
+    ("ssh-keygen", _TOOL.format("ssh-keygen", "-[NP][ ]")),
+    ("swaks ", _TOOL.format("swaks", "-(?:ap|-auth-password)[ ]")),
+    ("auth ", r"((?:\A|\n|> )AUTH[ ](?:[\w.-]{1,40}[ ])?)(?P<literal>[^\s\"']{6,200})(?=\s|\Z)"),
     ("new value: ", r"((?:\A|\n)New value: )(?P<judged>[\w*+=-]{16,40})(?=\s|\Z)"),  # elasticsearch-reset-password
     ("pass:", r"(-pass(?:in|out|wd)?[ ][\"']?pass:)([^\s\"'$]{6,200})"),
     ("mc ", r"(\bmc[ ](?:alias[ ]set|config[ ]host[ ]add)[ ](?:\S{1,200}[ ]){3})([^\s\"'$]{6,200})"),
+    *((f"{word} ", r"(\s--?(?!ask)(?:[\w-]{1,20}-)?(?:passw(?:or)?d|passphrase|pass|pwd|pw)[ ][\"']?)(?P<literal>(?![-\[])[^\s\"'<>$]{5,200})") for word in ("-password", "-passwd", "-pass", "-passphrase", "-pwd", "-pw")),
     *((word, r"(\bresult\"?[ ]{0,12}[:=][ ]\")([^\s\"]{8,200})(?=\",?\s{1,40}\"?special\b)") for word in ('result"', "result =", "result  ")),
     ("'[redacted", r"([\"'])(?P<judged>[^\s\"']{16,200})(?=[\"'] [!=]= [\"']\[redacted)"),
     *((kind + " answer", r"((?i:secret|security)[ ]answer(?:[ ]is|[ ]?[:=])[ ][\"']?)((?=[A-Z\d])[^\s\"'.]{4,60})") for kind in ("secret", "security")),
@@ -344,7 +348,7 @@ def _option_values(text: str, places: Places) -> Iterator[tuple[int, int]]:
             stop = min(len(text), end if end >= 0 else at + MAX_LINE)
             for match in _compiled(pattern).finditer(text, start, min(len(text), stop + 1)):
                 value = match.group(2)
-                if _is_option_secret(value) and (match.lastgroup is None or _shape(value) or " " in value or _chosen(value) > (2 if _compiled(_LOGS_IN).search(match[1]) is None else 1)):
+                if _is_option_secret(value) and (match.lastgroup is None or _shape(value) or " " in value or _chosen(value, is_literal=match.lastgroup == "literal") > (2 if _compiled(_LOGS_IN).search(match[1]) is None and match.lastgroup == "judged" else 1)):
                     yield match.end(1), match.end()
                     stop = max(stop, match.end())
 
@@ -370,11 +374,14 @@ def _named_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator[
             done = value[1]
 
 
-def _chosen(value: str) -> int:
+def _chosen(value: str, *, is_literal: bool = False) -> int:
     """Return how much `value` looks like a password that somebody made up, next to a name for passwords.
 
     1: a word, 2: two joined words, 3: more words, or capitals, digits, and signs inside. 0: a word of prose or code.
+    Where no code can stand, `is_literal`, an identifier is joined words.
     """
+    if is_literal and not _compiled(_FILE).search(value):
+        value = _compiled(r"(?<=\w)[_.,](?=\w)").sub("-", value)
     if len(value) > 9 and _kinds(value) == 3 and _compiled(r"[^\s\"'/(){}]*[<>;,:][^\s\"'/(){}]*").fullmatch(value) and not _words(value):
         return 3
     if _compiled(_CHOSEN).fullmatch(value) is None or _compiled(_NOT_SECRET).match(value) or _compiled(_ALGORITHM).match(value):
@@ -474,7 +481,8 @@ def _setting(text: str, name: Match[str]) -> tuple[int, int] | None:
         is_variable = is_variable or (sign == "=" and text[start - 1] == "=" and _chosen(value) > 1)
         is_setting = (is_variable and text[end : end + 1] not in ("(", "[", ".")) or bool(is_alone and is_data and not is_word)
     lowest = 3 if key == "pass" and line == name.start() and not quote else 1
-    return (start, end) if is_setting and _chosen(value) >= lowest else None
+    is_literal = behind["given"] == "=" and (key.isupper() or _compiled(r"(?:[\w.]*|.*\s--?[\w-]*)\Z").match(text, line, name.start()) is not None)
+    return (start, end) if is_setting and _chosen(value, is_literal=is_literal) >= lowest else None
 
 
 def _is_no_value(name: str, suffix: str, value: str, is_quoted: bool) -> bool:
@@ -627,7 +635,7 @@ def _cells(line: str, delimiter: str) -> list[tuple[tuple[int, int], str]]:
 
 # A word with a digit, as long as a password, after a space, quote, or sign; the digits of a PIN; an app password.
 # Spaces one by one: a set with `\s` is slow.
-_END = r" \t-\r\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\"'`<>|,;=，。；：、”」』\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af"
+_END = r" \t-\r\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\"'`<>|,;=，。；：、”」』«»\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af"
 _CANDIDATE = (
     rf"(?<![^{_END}“「『:：→(\[])(?=[^{_END}]{{6}})(?:[^{_END}\d]{{0,60}}\d[^{_END}&]{{0,300}}(?:&(?![\w-]{{1,30}}=)[^{_END}&]{{0,300}})*|[a-z]{{4}}(?:-[a-z]{{4}}){{3}}|[a-z]{{12,40}}|(?:[a-z]\.)?[A-Za-z]{{0,20}}[a-z][A-Z]{{2,9}}[a-z][A-Za-z]{{0,20}}|[A-Z]{{3,9}}[a-z][A-Za-z]{{0,20}}[A-Z][A-Za-z]{{0,20}})(?![^{_END}&]|&(?![\w-]{{1,30}}=)|=[\w\"'])={{0,2}}"
     r"|(?<![\w.,:/#+-])(?:\d{3} \d{3}|\d{4,24})(?![\w.,:/%+-]*\w|→)"
@@ -663,8 +671,8 @@ _OF_CODES = r"[ ](?:d['’]|de |di |de la |du )(?:l['’])?(?:acc|ac[cè]|verif|
 _IS = r"(?:\b(?:is|was|are|be|it'?s|ist|war|lautet|lauten|es|era|est|était|sea|um|är|er|je|là|c'est|heißt|wäre|sera|será|fue|foi|ficou|está|to|set|uses?|nutzt|usa|enter|type|try|value)|(?:^|\s)(?:[èé]|היא|هي)|は|が|に|改成|换成|改为|이|가|是|为|です。|為|는|은|[:=：→—]|=>|->)"
 # What stands between a name and a value (gap; made, if people make such values up), before the name, or between a value and a name behind it (as).
 _EVIDENCE = (
-    ("gap", r"\A[\s\"'`*(\[{“「『]{0,40}(?:default[ ])?\Z", 2),
-    ("gap", _IS + r"(?:[ ](?:now|just|currently|still|always|jetzt|nun|noch|ahora|agora|maintenant|simply)){0,2}(?:[ ]string(?:\(\d{1,4}\))?)?[\s\"'`*(“「『:$>]{0,4}\Z", 3),
+    ("gap", r"\A[\s\"'`*(\[{“「『«]{0,40}(?:default[ ])?\Z", 2),
+    ("gap", _IS + r"(?:[ ](?:now|just|currently|still|always|jetzt|nun|noch|ahora|agora|maintenant|simply)){0,2}(?:[ ]string(?:\(\d{1,4}\))?)?[\s\"'`*(“„「『«:$>]{0,4}\Z", 3),
     ("gap", r"\A[\"']?(?:</\w{1,12})?>\s*(?:<(?:value|string)>)?\Z", 3),
     ("gap", r"\A(?:[\s|│*`]|</?\w[^<>]{0,60}>){1,40}\Z", 1),
     ("gap", r"\A(?:[\s*`]|</?\w[^<>]{0,60}>){0,40}(?:[|│]|</?\w[^<>]{0,60}>|reg_\w+[ ])(?:[\s|│*`]|</?\w[^<>]{0,60}>){0,40}\Z", 3),
@@ -682,6 +690,7 @@ _EVIDENCE = (
     ("made", r"\A[ ]from[ ][\"'`]?\Z|\A[ ]content[ ]+:[ ]\Z|\A\s[-:]?\w{0,20}\s?[\"'`]\Z|\A[ ]{2,}\Z|\A[ ]{0,3}\t[ \t]*\Z", 2),
     ("made", r"\A[ ]-(?:string|value|secret|pw?|pass\w*)[ ][\"']?\Z|\A[\"'`)]?\?[ ]\Z", 3),
     ("gap", r"[{}\[\]<>\\].*\w", -1),
+    ("gap", r"[ ]--?[a-z]", -4),
     ("gap", r"\).*\w", -1),
     ("gap", r".{60}", -1),
     ("gap", r"[,;|{}\n].*[\w\])][\"']?\s?[:=：]\s?[\"']?\Z", -3),
@@ -718,7 +727,7 @@ def _spoken_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator
         start, end = _trimmed(text, start, end)
         shape = _shape(text[start:end])
         if not shape and may_be_chosen:
-            is_apart = text[start - 1 : start] in tuple("\"'`“„「") or _compiled(r"[ ]?(?:\n|\Z)").match(text, end)
+            is_apart = text[start - 1 : start] in tuple("\"'`“„「«") or _compiled(r"[ ]?(?:\n|\Z)").match(text, end)
             shape = (_chosen(text[start:end]) > (1 if is_apart else 2)) * (1 + (_kinds(text[start:end]) == 3))
         if not shape:
             continue
