@@ -11,7 +11,7 @@ import heapq
 import math
 import re
 from bisect import bisect
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import cache
 from re import Match, Pattern
 
@@ -35,7 +35,7 @@ HEX = "0123456789abcdef"
 _STEMS = (
     "secret token pass pwd pw psk psw kata_sandi credential authorization authtok masterauth dockerconfigjson key auth sid session csrf xsrf otp mfa mdp urandom randombytes securerandom securestring salt "
     "kennwort senha contrasen clave wachtwoord parola heslo haslo lozinka salasana adgangskode geheimnis zugangsdaten jeton chave chiave "
-    "sleutel zugang login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer pin puk code codigo totp frase appid rotat vpn wifi wi-fi wlan wpa jump_host ssid phrase mnemonic seed root admin account"
+    "sleutel zugang login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer pin puk code codigo totp frase appid rotat vpn wifi wi-fi wlan wpa jump_host ssid phrase mnemonic seed root admin account sops chamber doppler infisical ansible-vault nmcli base64 zugänge manually ログイン 登录 로그인 логин anmeld melde connexion conect entra_con"
 ).split()
 _FOREIGN = (
     "schlüssel clé contraseñ hasło lösenord şifre парол токен ключ парола jelszó κωδικός parolă mật_khẩu kata_sandi รหัสผ่าน पासवर्ड كلمة_المرور "
@@ -52,8 +52,8 @@ _NAME = r"""(?x)(?P<pin>(?<![a-z])(?:pins?|puk)(?![a-z])|pin-?code|pass[_ -]?cod
     |(?P<weak>(?<![a-z])(?:auth_users|auth|sid|session|csrf|xsrf|otp|mfa)(?![a-z])|(?<=ses)sid(?![a-z])|session_?id(?![a-z])|csrf_?token|(?<=_)session(?![a-z])|(?<![a-z])salt(?![a-z])|appid|rotat(?:ed|e|ing)(?![a-z]))
     |(?P<code>(?<![a-z])c[oó]d(?:e|igo)(?![a-z])|コード)
     |(?P<phrase>(?:(?:seed|recovery|backup|secret|mnemonic)[ _-]?)?phrase|mnemonic|(?<![a-z])seed(?![a-z]))
-    |(?P<talk>login|log[ ]in|logged[ ]in|sign[ ]in|(?<![a-z])creds(?![a-z])|zugangsdaten|zugang(?![a-z])|jeton|identifiants|credenziali|usuario|benutzer)
-    |(?P<place>(?<![\w/.-])(?:root|admin|account)(?![\w-])|(?<![a-z])(?:vpn|wi-?fi|wlan|wpa2?|jump[ ]host|ssid)(?![a-z]))"""
+    |(?P<talk>login|ログイン|登录|로그인|логин|anmeld(?:en|e|ung)|meldet?[ ]sich|connexion|con[eé]ct(?:er|ar|ate|ez)|entra(?=[ ]con[ ])|log[ ]in|logged[ ]in|sign[ ]in|(?<![a-z])creds(?![a-z])|zugangsdaten|zug[aä]nge?(?![a-z])|jeton|identifiants|credenziali|usuario|benutzer)
+    |(?P<place>(?<![\w/.-])(?:root|admin|accounts?)(?![\w-])|(?<![a-z])(?:vpn|wi-?fi|wlan|wpa2?|jump[ ]host|ssid)(?![a-z]))"""
 _OPENS = (
     r"(?:api|access|private|account|auth|encryption|signing|master|shared|app|application|admin|aes|hmac|fernet|crypto|cipher|subscription"
     r"|functions?|storage|consumer|unseal|recovery|root|ssl|tls|vault|license|client|server|service|webhook|deploy|integration|ingest)[_ .-]?\Z"
@@ -91,7 +91,7 @@ _A_CODE = r"(?=[\w -]{0,12}\d)(?:[A-Za-z0-9]{4,6}(?:[ -][A-Za-z0-9]{4,6}){1,5}|(
 _NEXT_CODE = r"[\s,\"'`*-]{1,20}(?:\d{1,2}[.)]\s{1,2})?"
 _CODE = r"((?i:(?:(?:(?:recovery|backup|scratch|emergency|rescue|one-time|2fa)[ _-]|wiederherstellungs|notfall|herstel)codes?|c[oó]d(?:igos?|es?)[ ]de[ ](?:recuperaci[oó]n|respaldo|secours|récupération|recuperação)|codici[ ]di[ ](?:recupero|backup)|коды[ ]восстановления|резервные[ ]коды|(?:リカバリー|バックアップ|復旧|回復)コード|(?:恢复|备用|备份|復原|备用验证)(?:代?码|代碼))[\"']?[^\n:=]{0,60}[:=\n])(?:[\[ ]{0,3}" + _NEXT_CODE.replace("{1,20}", "{0,20}", 1) + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
 _BASE32 = r"(?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|(?=[a-z ]{0,40}[2-7])(?:[a-z2-7]{4} ){3,15}[a-z2-7]{4}|[A-Z2-7]{16,64}"
-_TOTP = r"((?i:\b(?:setup|totp|2fa|mfa|authenticator|new)[ _-]?(?:secret[ ])?(?:key|secret)(?:[ ](?:is|manually))?[\"']?[ ]{0,3}[:=]?|(?:set up|enable)[ ](?:mfa|2fa|totp)[ ]with[ ]key|oathtool[ ][^\n|]{0,60}?)[ ]{1,3}[\"']?)(" + _BASE32 + r")(?!\w)"
+_TOTP = r"((?i:\b(?:setup|totp|2fa|mfa|authenticator|new)[ _-]?(?:secret[ ])?(?:key|secret)(?:[ ](?:is|manually))?[\"']?[ ]{0,3}[:=]?|(?:set up|enable)[ ](?:mfa|2fa|totp)[ ]with[ ]key|(?:enter|type|use)[ ](?:this|the)[ ](?:text[ ])?(?:key|code|secret)[ ]manually\b[^\n:]{0,60}:?|oathtool[ ][^\n|]{0,60}?)\s{1,8}[\"']?)(" + _BASE32 + r")(?!\w)"
 _HASH = r"((?i:passw(?:or)?d[_-]?hash)[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?)([0-9A-Fa-f]{32,128})(?!\w)"
 _FLAG_VALUE = (
     r"((?<=\s)-(?:p|P|w|a|A|X|x|pass|pw|storepass|keypass)[ =]?[\"']?)"
@@ -137,7 +137,7 @@ _OPTIONS = (
     *((word, _HASH) for word in ("password_hash", "password-hash", "passwordhash", "passwd_hash")),
     *((word + " " + thing, _TOTP) for word in ("setup", "totp", "2fa", "mfa", "authenticator") for thing in ("key", "secret")),
     ("with key ", _TOTP),
-    *((word, _TOTP) for word in ("oathtool", "new secret key")),
+    *((word, _TOTP) for word in ("oathtool", "new secret key", "manually")),
     *((word + digit + " ", r"((?i:\bpassword|\bsecret|\bkey)[ ][05789][ ])([^\s\"'$<]{6,200})") for word in ("password ", "secret ") for digit in "05789"),
     ("wifi:", r"(WIFI:[^\n]{0,100}?P:)([^\s;]{6,100})(?=;)"),
     ("accounts: [", r"(\baccounts: \[\s{0,20}[\"'`])(0x[0-9a-f]{64})"),
@@ -173,7 +173,7 @@ _INSIDE = {
 }  # fmt: skip
 
 _MARK = r"\[redacted:[a-z-]+\]"
-_NOT_SECRET = r"""(?xi)[$%{<]|[*]{2}|[*][a-z_]\w*\Z|\[[\w -]{1,40}\]\Z|x{4}|\.{2}|-|@|\(|&
+_NOT_SECRET = r"""(?xi)[$%{<]|[*]{2}|[*][a-z_]\w*(?:\.[a-z]\w*)*\Z|\[[\w -]{1,40}\]\Z|x{4}|\.{2}|-|@|\(|&
     |(?:[a-z]{2,9}:)?(?:[0-9a-f]{2}:){3,}[0-9a-f]{2}\Z
     |(?:https?|file|env|vault|op|arn|npm|workspace|sha\d{1,3}|md5|ssm)[:]
     |your|my[-_]|redacted|example|placeholder|changeme|insert|replace
@@ -183,7 +183,7 @@ _NOT_SECRET = r"""(?xi)[$%{<]|[*]{2}|[*][a-z_]\w*\Z|\[[\w -]{1,40}\]\Z|x{4}|\.{2
     |[\d.,_]{1,7}[a-z]{0,3}\Z|0x[0-9a-f]{40}\Z|[a-z_]{1,40}\}\}|![a-z_-]{1,40}\Z|(?:Ctrl|Cmd|Alt|Shift)\+
     |[A-Z]{1,20}=[a-z]{1,20}\Z
     |(?:process|import\.meta|Deno|Bun)\.env\b|(?:required|nullable|sometimes|string|min|max)(?:[|:]\w{1,20})+\Z
-    |[a-z_][\w.:]{2,60}(?:\([^()]{0,60}\)|\[[\w, .]{0,60}\])\Z|1password|(?:bcrypt|argon2\w{0,2}|sha\d{1,3}|pbkdf2|scrypt)\b|(?-i:[A-Z]{2,20}(?:_[A-Z]{1,20}|_[A-Z]?\d{1,2}){1,6}|[a-z]{2,20}(?:_[a-z]{1,20}|_[a-z]?\d{1,2}){1,6})\Z
+    |[a-z_][\w.:]{2,60}(?:\([^()]{0,60}\)|\[[\w, .]{0,60}\])\Z|1password|pbkdf2with\w+\Z|(?:bcrypt|argon2\w{0,2}|sha\d{1,3}|pbkdf2|scrypt)\b|(?-i:[A-Z]{2,20}(?:_[A-Z]{1,20}|_[A-Z]?\d{1,2}){1,6}|[a-z]{2,20}(?:_[a-z]{1,20}|_[a-z]?\d{1,2}){1,6})\Z
     |[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|io|dev|app|cloud|local|internal)(?:[:/]|\Z)
     |.{0,200}(?:(?:\(\)|[:…]|(?-i:EXAMPLE(?:KEY)?))\Z|a-z|0-9)"""
 # A quoted value with such a beginning can still be a password.
@@ -225,9 +225,9 @@ def assigned(text: str, lowered: str, places: Places) -> list[tuple[int, int]]:
     positions = sorted({at for stem in places if stem in _stems() for at in places[stem]})
     if positions:
         names = [name for name in _names(lowered, positions) if name[0] != "pass" or not _compiled(_NO_PASS).search(text, max(0, name.start() - 5), name.start())]
-        quiet = {name.start() for name in names if name.lastgroup in _QUIET}
+        quiet = {name.start() for name in names if name.lastgroup in _QUIET_ONLY}
         lines = _lines(text, [at for at in positions if at not in quiet])
-        spans += [*_named_values(text, lowered, names), *_table_cells(text, lines), *_values_below(text, names, lines)]
+        spans += [*_named_values(text, lowered, names), *_table_cells(text, lines), *_values_below(text, names, _lines(text, positions))]
         spans += [*_passphrases(text, names), *_spoken_values(text, lowered, names), *_pairs(text, names)]
     return [*spans, *_again(text, spans)]
 
@@ -236,7 +236,7 @@ def _again(text: str, spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]
     """Yield where the first `REPEATED` random values of `spans` are in the text."""
     values = sorted({text[start:end] for start, end in spans if end - start >= MIN_REPEATED})
     for value in values[:REPEATED]:
-        if is_random(value[:JUDGED_CHARACTERS]):
+        if is_random(value[:JUDGED_CHARACTERS]) or _chosen(value) > 2:
             yield from ((at, at + len(value)) for at in occurrences(text, value))
 
 
@@ -245,10 +245,11 @@ _PROMPT = r"(?:[\w.@~:/\\()\[\] -]{0,60}[$#%❯➜>=]|PS [^>\n]{0,60}>|>>>|In \[
 # Words of a command: what it prints, that it does, that it prints other things than values, and that it makes a new secret.
 _THING = (
     r"(?i)passw(?:or)?d|passphrase|pgpass|secret|token(?!iz)|credential|(?:api|access|private|signing|encryption|master|auth|account|license|unseal)[ _.-]?keys?(?![a-z])"
-    r"|[a-z]_(?:pass|pw|key|salt)\b|(?<![a-z])keys?(?= list)|list-?keys|(?<![a-z])key(?=:gen)|keyring|op://"
+    r"|[a-z]_(?:pass|pw|key|salt)\b|(?<![a-z])keys?(?= list)|list-?keys|(?<![a-z])key(?=:gen)|keyring|op://|psks?\b|\.auth\b|\bsops (?:-d|decrypt|exec)|\bchamber\b|\bdoppler\b|\binfisical\b|ansible-vault (?:view|decrypt)"
+    r"|\becho \S{12,} ?\| ?base64 (?:-d|-D|--decode)|-field=(?:pin|puk|code|key)\b|\bvault (?:kv get|read)\b"
 )
 _PRINTS = (
-    r"(?i)(?<![a-z])(?:get|show|reveal|read|view|access|print\w{0,6}|cat|lookup|decrypt|export|dump|generate|gen|fetch|output|jq|yq|dotenv|base64|initial|find-generic\w*|create|new|issue|rotate|reset|lpass|bw|extract"
+    r"(?i)(?<![a-z])(?:sops|get|show|reveal|read|view|access|print\w{0,6}|cat|lookup|decrypt|export|dump|generate|gen|fetch|output|jq|yq|dotenv|base64|initial|find-generic\w*|create|new|issue|rotate|reset|lpass|bw|extract"
     r"|login|list-?keys|keys list)(?![a-z])|\s-(?:dq?|w)\b|[ :.-](?:token|secret|password|(?:api|secret)-?key)(?=\s+-|\s*$)|Get\w{0,30}Var|^(?:sed|awk)\b|(?:echo|println?|puts|console\.log|Write-\w+)\b[^|;&]*[$%]"
 )
 _LISTS = (
@@ -256,12 +257,19 @@ _LISTS = (
     r"|metadata get|describe|secrets? (?:create|set|put|delete|rm|add)|-o name|accessor|(?:(?-i:[a-z](?:Id|Arn|Name|Url))|(?<!secret)[_.](?:names?|id|uid|arn|url))[\"'}\])]*\s*(?:$|[|;&\n]|-o\b|--output)|(?:cat|head|tail|less|bat|sed|awk|grep|rg)\b[^|;&]*\.(?:[jt]sx?|py|md|go|rs|java|rb|php|html?|css|csv|pub|pem)\b"
 )
 _MAKES = r"(?i)\b(?:pwgen|pwqgen)\b|\bmkpasswd\b|\bopenssl rand\b|\bgen(?:key|psk)\b|\bsecrets\.(?:token_|choice)|secret_key\(|randomBytes|SecureRandom|/dev/u?random|\bwhoami -t\b|\blpass show [^|;]*-(?:p\b|-password)|gen\.secret|(?:^|[\s|;&(])(?:go)?pass (?:show \S|(?:-\S{1,20} )?[\w.@-]{1,40}/)"
-_PRINTS_CODE = r"\boathtool\b|\b(?:get|show|item|accounts)\b[^|;]*(?:\b(?:totp|otp)\b|\baccounts code\b)"
+_PRINTS_CODE = r"-field=(?:pin|puk|code)\b|\boathtool\b|\b(?:get|show|item|accounts)\b[^|;]*(?:\b(?:totp|otp)\b|\baccounts code\b)"
 _CONSOLE = r">>> |\(Pdb\)|In \[|\d\) |(?:irb|pry)\(|> |[\w.:\[\]()-]{1,40}(?:[=-]#|>) "
-_CHAT = r"(?:[\w.-]{2,20}:|[QA]:|<[\w.-]{2,20}>) (?=\S)"
-_BARE = r"(?:" + _CHAT + r")?[ \t]*(?:=?>[ ]|Out\[\d{1,4}\]:[ ]|2\)[ ])?[\"'`]?([^\s\"'`]{6,4000}?)[\"'`]?[ \t]*(?:\n|\Z)"
+_CHAT = r"(?:\[[^\]\n]{2,30}\d\][ ]|\d{1,2}:\d\d(?::\d\d)?[ ])?(?:[\w.-]{2,20}(?: [\w.]{1,20})?:|[QA]:|<[\w. -]{2,20}>|\[[\w.-]{2,20}\]) (?=\S)"
+_ASKS = r"\?\s*\Z|[\]>] |(?i:\b(?:what|which|was|wie|quel|qual|cu[aá]l|got|have|need|send|schick|brauch)\b)"
+_INTRODUCES = r"(?i)\A\s*\"[^\"]{0,60}\b(?:initial|temporary|new|generated)\b[^\"]{0,60}\",\Z|\A1\) |(?:\b(?:is|was|ist|war|lautet|es|est)|[:：])\s*\Z|\A[ \t#*>]{0,8}(?:[\w-]{1,15} ){0,2}(?:password|passphrase|passwort|kennwort|contraseña|mot de passe|senha|пароль|密码|パスワード)[ \t*]{0,4}\Z"
+_LIST_HEADING = r"[^(){};=<>$\\|│\n]{3,200}[:：][ \t*]*|[ \t#*>\[-]{0,8}(?:[^\s(){};=<>$\\|,:]{1,30}[ ]){0,5}[^\s(){};=<>$\\|,:]{1,30}[^\s(){};=<>$\\|,:.][ \t*\]]*|[^(){};=<>$\\|\n]{3,100}\b(?:one per line|accounts|logins|eine pro zeile)\b[^(){};=<>$\\|\n]{0,60}"
+_PUBLIC_LABEL = (
+    r"(?i)(?:host|server|user|name|space|login|e?-?mail|url|uri|address|port|[_ ]?id|[ug]id|arn|version|date|time|stamp|at|created\w*|updated\w*|type|region|engine|lease\w*|path|file|kind|role|database|bucket"
+    r"|fingerprint|sha\d*|md5|hash|digest|etag|commit|revision|serial|expir\w*|public|public[_ ]?key|status|source|hash|checksum|accessor|image|tag)s?[\]\"'`\s]*[:=|│→]?[\s\"'`]*\Z"
+)
+_BARE = r"(?:" + _CHAT + r")?[ \t]*(?:=>?[ ]|>[ ]|Out\[\d{1,4}\]:[ ]|2\)[ ])?[\"'`]?([^\s\"'`]{6,4000}?)[\"'`]?[ \t]*(?:\n|\Z)"
 _BLANK = r"(?:[ \t>]*(?:`{3}\w*|[-=*]{3,})?[ \t]*\n|[ #›!]{0,8}(?i:warning|note|info|hint)\b[^\n]{0,200}\n|[\w.@-]{2,7}\n){0,3}"
-_NOT_PRINTED = r"[\w.]+[(\[]|.*[/=]|\d+→|[^@]+@[\w.-]+\.\w+\Z|[\w.*-]+:(?:\d{2,5}|\*):"
+_NOT_PRINTED = r"[\w.]+[(\[]|(?![A-Za-z0-9+/_-]{20,}=+\Z).*[/=]|\d+→|[^@]+@[\w.-]+\.\w+\Z|[\w.*-]+:(?:\d{2,5}|\*):"
 
 
 def prints_secret(command: str) -> bool:
@@ -273,36 +281,101 @@ def prints_secret(command: str) -> bool:
 
 
 def _values_below(text: str, names: list[Match[str]], lines: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield what stands alone below a line that announces a secret, or below the command that prints one."""
+    """Yield what stands below a line that announces secrets: a command that prints them, a question, a prompt, a heading."""
     done = 0
     starts = [name.start() for name in names]
     for start, end in lines:
         if start < done or end == len(text):
             continue
-        below = _compiled(_BLANK + _BARE).match(text, end + 1)
-        if below is None:
-            continue
         line = text[start:end]
-        is_chat = _compiled(_CHAT).match(line) is not None
-        if _compiled(_CHAT).match(text, text.rfind("\n", end, below.start(1)) + 1) and not is_chat:
-            continue
         prompt = _compiled(_PROMPT).match(line)
         command = line[prompt.end() :] if prompt else ""
+        on_line = {name.lastgroup for name in names[bisect(starts, start - 1) : bisect(starts, end)]}
         printed = prints_secret(command)
-        is_asked = _compiled(_CONSOLE).match(line) is not None
-        on_line = names[bisect(starts, start - 1) : bisect(starts, end)]
-        is_named = any(name.lastgroup in ("strong", "key") for name in on_line)
-        is_announced = line.endswith(":") and " " in line.strip() and any(name.lastgroup == "strong" for name in on_line)
-        if not printed and not ((is_asked or is_chat or is_announced) and is_named):
+        if not printed and not on_line:
             continue
-        is_sure = is_asked or any(_compiled(words).search(command) for words in (_PRINTS, _MAKES))
-        while below:
-            value = below[1]
-            is_printed = is_sure and ((_looks_secret(value, True) and not _compiled(_NOT_PRINTED).match(value)) or (bool(command) and _chosen(value) > 1))
-            if _compiled(_PRINTS_CODE).search(command) if value.isdigit() else (_shape(value) >= (1 if is_sure else 2 if line.endswith("?") else 3) or (is_printed and (not _is_name(value) or _chosen(value) > 1))):
-                yield below.span(1)
-            done = below.end()
-            below = _compiled(_BARE).match(text, below.end()) if printed else None
+        if printed or not _QUIET_ONLY.issuperset(on_line):
+            done = yield from _values_alone(text, line, command, end, printed=printed, is_named=not on_line.isdisjoint(("strong", "key")), is_strong="strong" in on_line)
+        if printed or (not on_line.isdisjoint(("strong", "talk", "place")) and _compiled(_LIST_HEADING).fullmatch(line)):
+            yield from _rows_below(text, end + 1, printed=printed)
+
+
+def _values_alone(text: str, line: str, command: str, end: int, *, printed: bool, is_named: bool, is_strong: bool) -> Generator[tuple[int, int], None, int]:
+    """Yield the values that stand alone below a line, and return where the last one ends."""
+    done = 0
+    below = _compiled(_BLANK + _BARE).match(text, end + 1)
+    if below is None:
+        return done
+    is_chat = _compiled(_CHAT).match(line) is not None
+    if _compiled(_CHAT).match(text, text.rfind("\n", end, below.start(1)) + 1) and not is_chat:
+        return done
+    is_asked = _compiled(_CONSOLE).match(line) is not None
+    is_announced = is_strong and line.endswith(":") and " " in line.strip()
+    is_question = is_strong and is_chat and _compiled(_ASKS).search(line) is not None
+    is_introduced = is_question or (is_strong and _compiled(_INTRODUCES).search(line) is not None)
+    if not printed and not ((is_asked or is_chat or is_announced or is_introduced) and is_named):
+        return done
+    is_sure = is_asked or any(_compiled(words).search(command) for words in (_PRINTS, _MAKES))
+    if is_question and (cell := _last_cell(below[0].rstrip("\n"), printed=False)) and cell[1]:
+        yield below.start() + cell[0], below.start() + cell[1]
+    while below:
+        value = below[1]
+        is_printed = is_sure and ((_looks_secret(value, True) and not _compiled(_NOT_PRINTED).match(value)) or (bool(command) and _chosen(value, is_literal=True) > 1))
+        if _compiled(_PRINTS_CODE).search(command) if value.isdigit() else (
+            _shape(value) >= (1 if is_sure else 2 if line.endswith("?") else 3)
+            or (is_printed and (not _is_name(value) or _chosen(value, is_literal=True) > 1))
+            or (is_introduced and _chosen(value, is_literal=line.startswith("1)")) > 1 and not _compiled(_NOT_PRINTED).match(value))
+        ):
+            yield below.span(1)
+        done = below.end()
+        below = _compiled(_BARE).match(text, below.end()) if printed else None
+    return done
+
+
+def _rows_below(text: str, start: int, *, printed: bool) -> Iterator[tuple[int, int]]:
+    """Yield the last cell of the rows below a line that announces them, if it can be a secret."""
+    is_empty = False
+    for number in range(MAX_LIST):
+        end = text.find("\n", start, start + MAX_LINE)
+        end = end if end >= 0 else min(len(text), start + MAX_LINE)
+        row = text[start:end]
+        if not row.strip(" \t-=_*`─│┌┐├┤└┘┬┴┼+|\r"):
+            if number > 1 and not printed and not row.strip():
+                break
+        elif (printed and _compiled(_PROMPT).match(row)) or (not printed and is_empty):
+            break
+        else:
+            words = row.split() if printed else []
+            if len(words) > 1 and all(is_random(word) and _shape(word) > 1 for word in words):
+                yield start, end
+            cell = _last_cell(row, printed=printed)
+            if cell is None and not printed:
+                break
+            if cell and cell[1]:
+                yield start + cell[0], start + cell[1]
+        if end >= len(text):
+            break
+        start = end + 1
+
+
+def _last_cell(row: str, *, printed: bool) -> tuple[int, int] | None:
+    """Return the place of a secret at the end of a row, such as `user:value`, `name  value`, `"name": "value",`, `│ name │ value │`.
+
+    It is empty if the last cell is no secret, and None if the text is no row.
+    """
+    end = len(row.rstrip(" \t\r│|,;\"'`*"))
+    at = max(row.rfind(sign, 0, end) for sign in " \t│|\"'`") + 1
+    label = row[:at].rstrip("\"'`*")
+    pair = _compiled(r"[\w.@+-]{2,40}:(?!//)(?=\S)").match(row, at, end) if not printed and not label.strip(" \t>*•-") else None
+    at = pair.end() if pair else at
+    value = row[at:end]
+    if (not pair and not label.endswith(("  ", "\t", "| ", "│ ", ": ", ":", "=", "= ", " / ", " - ", " – ", " + "))) or (not printed and _compiled(_UUID).fullmatch(value)):
+        return None
+    if not printed and (_compiled(r"[(){};=<>$\\]|[.!?][ ]+\Z").search(label) or _compiled(r"\w+(?:\.\w+)*[(\[]|[A-Z_\d]+\Z|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\Z").match(value)):
+        return None
+    is_public = (not pair and _compiled(_PUBLIC_LABEL).search(label)) or len(value) > JUDGED_CHARACTERS or _compiled(_NOT_PRINTED).match(value)
+    is_secret = _shape(value) > 1 or (_chosen(value) > 2 and (not printed or _kinds(value) == 3 or not set(value).isdisjoint(_SYMBOLS + "$@")))
+    return (at, end) if is_secret and not is_public else (0, 0)
 
 
 @cache
@@ -563,6 +636,9 @@ REPEATED, MIN_REPEATED = 20, 12
 MAX_LINE = 2000
 """Characters of a line that are searched around a word."""
 
+MAX_LIST = 60
+"""Rows that are searched below a line that announces values."""
+
 MAX_ROWS = 1000
 """Rows that are searched below a table's heading."""
 
@@ -659,7 +735,7 @@ REACH = 100
 THRESHOLD = 7
 """Points that make a value a secret: those of its name, of what stands around it, and of its shape."""
 
-_QUIET = ("weak", "place", "code", "talk")
+_QUIET_ONLY = frozenset(("weak", "place", "code", "talk"))
 """Kinds of names that head no table, and no value that stands alone."""
 
 # Points of the words that name a secret. They are added to those of the evidence and of the shape.
@@ -690,7 +766,8 @@ _EVIDENCE = (
     ("made", r"\A[ ]from[ ][\"'`]?\Z|\A[ ]content[ ]+:[ ]\Z|\A\s[-:]?\w{0,20}\s?[\"'`]\Z|\A[ ]{2,}\Z|\A[ ]{0,3}\t[ \t]*\Z", 2),
     ("made", r"\A[ ]-(?:string|value|secret|pw?|pass\w*)[ ][\"']?\Z|\A[\"'`)]?\?[ ]\Z", 3),
     ("gap", r"[{}\[\]<>\\].*\w", -1),
-    ("gap", r"[ ]--?[a-z]", -4),
+    ("gap", r"[ ]--(?!body|value|data)[a-z][\w-]*[ =]\Z", -4),
+    ("behind", r"\A[ ]/\*", -6),
     ("gap", r"\).*\w", -1),
     ("gap", r".{60}", -1),
     ("gap", r"[,;|{}\n].*[\w\])][\"']?\s?[:=：]\s?[\"']?\Z", -3),
@@ -774,7 +851,7 @@ def _random_candidates(text: str, names: list[Match[str]]) -> Iterator[tuple[int
 _NAMED_USER = r"[\"'`*]{0,3}(?P<user>[\w.+-]{2,40}(?:@[\w.-]{3,40})?)[\"'`*]{0,3}"
 _PAIR = (
     r"[^\n]{0,40}?(?:[:(=→＝：]|\b(?:with|as|is|are|use|mit|als|ist|con|como|com|avec|par))[ ]?" + _NAMED_USER
-    + r"(?P<sign>:|[ ]?/[ ]|[ ]?[,|][ ]|[ ](?:and|und|y|et|e|with|mit|con|avec)[ ])[\"'`*]{0,3}(?P<value>[^\s\"'`<>|,()]{5,40}?)[\"'`*]{0,3}(?=[.,;!)]?(?:\s|\Z))"
+    + r"(?P<sign>:|[ ]?/[ ]|[ ]?[,|+][ ]|[ ](?:and|und|y|et|e|with|mit|con|avec)[ ])[\"'`*]{0,3}(?P<value>[^\s\"'`<>|,()]{5,40}?)[\"'`*]{0,3}(?=[.,;!)]?(?:\s|\Z))"
 )
 
 
