@@ -47,16 +47,16 @@ _FOREIGN = (
 _NAME = r"""(?x)(?P<pin>(?<![a-z])(?:pins?|puk)(?![a-z])|pin-?code|pass[_ -]?code|(?<=zugangs)code|(?<=tür)code|(?<=bestätigungs)code|(?<=sicherheits)code)
     |(?P<strong>secret|(?<!expected[ ])token(?!i[sz])|passw|pass[_ -]?(?:phrase|code|key)|pass(?![a-z])|pwd|(?<![a-z])(?:pw|psk|psw)(?![a-z])|(?<=_)pw(?![a-z])
     |_pat(?![a-z])|(?<=root)pw|(?<=bind)pw|(?<=db)pw(?![a-z])|credential|authorization|authtok|masterauth|dockerconfigjson
-    |kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|salasana|adgangskode|geheimnis|chave|chiave|sleutel|mdp|(?<=mot[ _]de[ _])passe|(?<=motde)passe|(?<=palavra-)passe|(?<=option[ ])key(?=[ ]')|key(?=[ ]content)|securestring|totp|frase[ ](?:de[ ]paso|secreta|semilla)|phrase[ ]secrète)
+    |kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|salasana|adgangskode|geheimnis|chave|chiave|sleutel|mdp|(?<=mot[ _]de[ _])passe|(?<=motde)passe|(?<=palavra-)passe|(?<=option[ ])key(?=[ ]')|key(?=[ ]content)|securestring|(?<![a-z])[cx]srf(?![a-z])|totp|creds(?![a-z])|zugangsdaten|identifiants|credenziali|frase[ ](?:de[ ]paso|secreta|semilla)|phrase[ ]secrète)
     |(?P<key>(?<!user\.signing)key(?![a-z]))
-    |(?P<weak>(?<![a-z])(?:auth_users|auth|sid|session|csrf|xsrf|otp|mfa)(?![a-z])|(?<=ses)sid(?![a-z])|session_?id(?![a-z])|csrf_?token|(?<=_)session(?![a-z])|(?<![a-z])salt(?![a-z])|appid|rotat(?:ed|e|ing)(?![a-z]))
+    |(?P<weak>(?<![a-z])(?:auth_users|auth|sid|session|otp|mfa)(?![a-z])|(?<=ses)sid(?![a-z])|session_?id(?![a-z])|csrf_?token|(?<=_)session(?![a-z])|(?<![a-z])salt(?![a-z])|appid|rotat(?:ed|e|ing)(?![a-z]))
     |(?P<code>(?<![a-z])c[oó]d(?:e|igo)(?![a-z])|コード)
     |(?P<phrase>(?:(?:seed|recovery|backup|secret|mnemonic)[ _-]?)?phrase|mnemonic|(?<![a-z])seed(?![a-z]))
-    |(?P<talk>login|ログイン|登录|로그인|логин|anmeld(?:en|e|ung)|meldet?[ ]sich|connexion|con[eé]ct(?:er|ar|ate|ez)|entra(?=[ ]con[ ])|log[ ]in|logged[ ]in|sign[ ]in|(?<![a-z])creds(?![a-z])|zugangsdaten|zug[aä]nge?(?![a-z])|jeton|identifiants|credenziali|usuario|benutzer)
+    |(?P<talk>login|ログイン|登录|로그인|логин|anmeld(?:en|e|ung)|meldet?[ ]sich|connexion|con[eé]ct(?:er|ar|ate|ez)|entra(?=[ ]con[ ])|log[ ]in|logged[ ]in|sign[ ]in|zug[aä]nge?(?![a-z])|jeton|usuario|benutzer)
     |(?P<place>(?<![\w/.-])(?:root|admin|accounts?)(?![\w-])|(?<![a-z])(?:vpn|wi-?fi|wlan|wpa2?|jump[ ]host|ssid)(?![a-z]))"""
 _OPENS = (
     r"(?:api|access|private|account|auth|encryption|signing|master|shared|app|application|admin|aes|hmac|fernet|crypto|cipher|subscription"
-    r"|functions?|storage|consumer|unseal|recovery|root|ssl|tls|vault|license|client|server|service|webhook|deploy|integration|ingest)[_ .-]?\Z"
+    r"|functions?|storage|consumer|unseal|recovery|root|ssl|tls|vault|license|client|server|service|webhook|deploy|integration|ingest)(?:[_ .-]?|:\s{1,12})\Z"
 )
 
 _BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ](?:\d{1,2}|value|ID|id)(?=[ \t]{0,3}[:(=]))?)(?:
@@ -82,7 +82,7 @@ _USER = r"[\"']?[^\s:\"'$/]{1,64}:)([^\s\"'$/][^\s\"'$]{5,200})"
 _TO_STDIN = r"(?=[\"']?[ ]{0,3}\|[^\n|]{0,120}(?:-stdin|-token\b|sudo[ ]-S|kinit|cryptsetup|passphrase|askpass|(?:passwd|login)(?![\w.])))"
 _PGPASS = r"((?:\A|\n|echo [\"'])[\w.*-]{1,100}:(?:\d{2,5}|\*):[\w.*-]{1,60}:[\w.*-]{1,60}:)([^\s:/][^\s:\"']{7,100})(?=[\n\"']|\Z)"
 _SQL_WORDS = "create|identified|alter|set|grant|attach|update|select|insert|with|role|user|login|encrypted"
-_SQL = rf"((?i:\b(?:{_SQL_WORDS})\b[^\n;]{{0,200}}?(?:\b(?:by|as|password|secret|for[ ][^\n;=]{{1,80}}=))[ (=]{{0,4}}(?:password[ (]{{1,3}})?N?)['\"])([^\s'\"$<][^\s'\"<]{{5,200}})(?=['\"])"
+_SQL = rf"((?i:\b(?:{_SQL_WORDS})\b[^\n;]{{0,200}}?(?:(?:\b|_)(?:by|as|pass(?:wor|w)?d?|pwd|secret|for[ ][^\n;=]{{1,80}}=))[ (=]{{0,4}}(?:(?:password|md5|sha\d?|crypt)[ (]{{1,3}})?N?)['\"])([^\s'\"$<][^\s'\"<]{{5,200}})(?=['\"])"
 # The last quoted argument of a call that signs, encrypts, or logs in.
 _LOGS_IN = r"(?i)auth\w*[ ]?[=:]?[ ]?\(|log_?in\("
 _LOGIN_CALL = r"(?:log_?in|sign_?in|auth|connect|connection|credentials?|account|begin|create_?(?:super)?user|pdo)[ ]{0,2}[=:]?[ ]{0,2}\([^\n]{0,200}(?<=,)[ ]?"
@@ -124,8 +124,9 @@ _OPTIONS = (
     (" / ", r"((?:\A|\n)[ \t]{0,8}(?:[*•-][ ])?[\w() -]{2,40}:[ ][\w.@+-]{2,60}[ ]/[ ])(?P<judged>(?=\S{0,60}(?:[!#$%&*+?^~]|[a-z][A-Z0-9]{1,9}[a-z]))[^\s/]{8,60})(?=\s|\Z)"),
     *((user + sign, r"(\b(?:admin|root)(?:[ ]/[ ]|:))(?P<judged>[^\s/:]{8,60})(?=\s|\Z)") for user in ("admin", "root") for sign in (" / ", ":")),
     *((word, r"(\b(?:reset|invite|verify|confirm|activate|magic)[\w-]{0,20}/)(?P<judged>[\w.-]{20,400})") for word in "reset/ reset-password/ invite/ verify/ confirm/ activate/ magic/ magic-link/".split()),
+    *((word, r"(://[^\s\"'`<>]{4,100}/(?:v[1-4]|push|hooks?|webhooks?|ping)/)(?P<judged>(?![0-9a-f]{40}\b|[0-9a-f]{64}\b)[\w-]{32,64})(?=[\s\"'`<>?]|\Z)") for word in "/v1/ /v2/ /v3/ /v4/ /push/ /hook/ /hooks/ /webhook/ /webhooks/ /ping/".split()),
     *((word, r"(\b(?:echo|printf)[ ](?:-\w{1,3}[ ]|[\"']?%s(?:\\n)?[\"']?[ ])?[\"']?(?:\w{1,32}:)?)([^\s\"'$|]{6,200})" + _TO_STDIN) for word in ("echo", "printf")),
-    *((word, _SQL) for word in ("identified", "password '", "password = '", "password n'", "secret '", "set password for")),
+    *((word, _SQL) for word in ("identified", "password '", "password = '", "password n'", "secret '", "set password for", "md5('", "sha1('", "sha2('", "crypt('", "password('")),
     *((word + "(", _CALL) for word in ("login", "auth", "connect", "account", "begin", "pdo", "connection", "credential", "credentials", "user", "fernet", "hmac", "hmac.new", "totp", "crypt", "sign_in", "signin", "auth=", "auth = ", "auth: ")),
     *((word, _CALL) for word in ("jwt.", "bcrypt.")),
     ("community", r"(\b(?i:(?=\S{1,60}[ ]\S{1,60}[ ]r[ow]\b|r)(?:r[ow])?community)[ ])([^\s\"'<]{6,60})(?=\s)"),
@@ -145,6 +146,7 @@ _OPTIONS = (
     ("ssh-keygen", _TOOL.format("ssh-keygen", "-[NP][ ]")),
     ("swaks ", _TOOL.format("swaks", "-(?:ap|-auth-password)[ ]")),
     ("auth ", r"((?:\A|\n|> )AUTH[ ](?:[\w.-]{1,40}[ ])?)(?P<literal>[^\s\"']{6,200})(?=\s|\Z)"),
+    *((word, r"(?i)(key\w{0,10}\"?\s?[:=]\s?)(\[(?:\s?\d{1,3},){15,63}\s?\d{1,3}\s?\])") for word in ("key: [", "key = [", "key=[", 'key": [')),
     ("new value: ", r"((?:\A|\n)New value: )(?P<judged>[\w*+=-]{16,40})(?=\s|\Z)"),  # elasticsearch-reset-password
     ("pass:", r"(-pass(?:in|out|wd)?[ ][\"']?pass:)([^\s\"'$]{6,200})"),
     ("mc ", r"(\bmc[ ](?:alias[ ]set|config[ ]host[ ]add)[ ](?:\S{1,200}[ ]){3})([^\s\"'$]{6,200})"),
@@ -180,7 +182,7 @@ _NOT_SECRET = r"""(?xi)[$%{<]|[*]{2}|[*][a-z_]\w*(?:\.[a-z]\w*)*\Z|\[[\w -]{1,40
     |\.{0,2}/[\w@.-]{0,40}/|\.{1,2}[/\\]|~[/\\]|[A-Za-z]:\\
     |(?:\d:)?[\^~<>=v]{0,3}\d{1,4}(?:\.\d{1,4}){1,3}(?![A-Za-z0-9])[\w.+~-]{0,40}\Z
     |\d{4}-\d\d-\d\d(?![a-su-z0-9])
-    |[\d.,_]{1,7}[a-z]{0,3}\Z|0x[0-9a-f]{40}\Z|[a-z_]{1,40}\}\}|![a-z_-]{1,40}\Z|(?:Ctrl|Cmd|Alt|Shift)\+
+    |[\d.,_]{1,7}[a-z]{0,3}\Z|0x[0-9a-f]{40}\Z|(?-i:[0-9A-F]{24})\Z|scram-sha|[a-z_]{1,40}\}\}|![a-z_-]{1,40}\Z|(?:Ctrl|Cmd|Alt|Shift)\+
     |[A-Z]{1,20}=[a-z]{1,20}\Z
     |(?:process|import\.meta|Deno|Bun)\.env\b|(?:required|nullable|sometimes|string|min|max)(?:[|:]\w{1,20})+\Z
     |[a-z_][\w.:]{2,60}(?:\([^()]{0,60}\)|\[[\w, .]{0,60}\])\Z|1password|pbkdf2with\w+\Z|(?:bcrypt|argon2\w{0,2}|sha\d{1,3}|pbkdf2|scrypt)\b|(?-i:[A-Z]{2,20}(?:_[A-Z]{1,20}|_[A-Z]?\d{1,2}){1,6}|[a-z]{2,20}(?:_[a-z]{1,20}|_[a-z]?\d{1,2}){1,6})\Z
@@ -366,7 +368,7 @@ def _last_cell(row: str, *, printed: bool) -> tuple[int, int] | None:
     end = len(row.rstrip(" \t\r│|,;\"'`*"))
     at = max(row.rfind(sign, 0, end) for sign in " \t│|\"'`") + 1
     label = row[:at].rstrip("\"'`*")
-    pair = _compiled(r"[\w.@+-]{2,40}:(?!//)(?=\S)").match(row, at, end) if not printed and not label.strip(" \t>*•-") else None
+    pair = _compiled(r"[A-Za-z_][\w.@+-]{1,40}:(?!//)(?=\S)").match(row, at, end) if not label.strip(" \t>*•-") else None
     at = pair.end() if pair else at
     value = row[at:end]
     if (not pair and not label.endswith(("  ", "\t", "| ", "│ ", ": ", ":", "=", "= ", " / ", " - ", " – ", " + "))) or (not printed and _compiled(_UUID).fullmatch(value)):
@@ -439,7 +441,7 @@ def _named_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator[
             next_sign = following.start() if following else len(lowered)
         if next_sign > position + REACH:
             continue
-        if name.lastgroup == "key" and not _compiled(_OPENS).search(lowered, max(0, position - 16), position):
+        if name.lastgroup == "key" and not _compiled(_OPENS).search(lowered, max(0, position - 30), position):
             continue
         value = _value(text, name) or (_setting(text, name) if name[0] != "token" and name.lastgroup == "strong" and next_sign < name.end() + 24 else None)
         if value is not None:
@@ -461,9 +463,9 @@ def _chosen(value: str, *, is_literal: bool = False) -> int:
         return 0
     lowered = value.lower()
     parts = [part for part in _compiled(r"[\W\d_]+").split(lowered) if part]
-    if not parts or not _NO_CHOICE.isdisjoint((lowered, *parts)) or (value.islower() and len(parts) < 4 and not _JOINS.isdisjoint((parts[0], parts[-1], ))) or "to" in parts[1:-1]:
+    if not parts or not _NO_CHOICE.isdisjoint((lowered, *parts)) or not {"key", "keys"}.isdisjoint(parts) or (value.islower() and len(parts) < 4 and not _JOINS.isdisjoint((parts[0], parts[-1], ))) or "to" in parts[1:-1]:
         return 0
-    if any(name.lastgroup not in ("weak", "code", "phrase") for name in _compiled(_NAME).finditer(lowered)) or _compiled(_foreign_names()).search(lowered) or _compiled(_FILE).search(value):
+    if any(name.lastgroup not in ("weak", "code", "phrase", "key") for name in _compiled(_NAME).finditer(lowered)) or _compiled(_foreign_names()).search(lowered) or _compiled(_FILE).search(value):
         return 0
     if value.isalpha():
         return int(value[1:].islower())
@@ -533,12 +535,15 @@ def _setting(text: str, name: Match[str]) -> tuple[int, int] | None:
     key, quote, start = text[name.start() : behind.end("suffix")], behind["quote"], behind.end()
     sign = (behind["given"] or behind["passed"]).strip()
     is_variable = key.isupper() and sign == "="
-    if _compiled(_PASSWORD_KEY).fullmatch(key) is None and not (is_variable and key.endswith(("SECRET", "SECRET_KEY"))):
+    is_password = _compiled(_PASSWORD_KEY).fullmatch(key) is not None
+    if not is_password and not (is_variable and key.endswith(("SECRET", "SECRET_KEY"))) and not (quote and key == "secret" and behind["given"]):
         return None
     line = text.rfind("\n", max(0, name.start() - REACH), name.start()) + 1
     if quote or sign.endswith(">"):
         end = text.find(quote or "<", start, start + 64)
         value = text[start : max(start, end)]
+        if behind["given"] and _compiled(_APP_PASSWORD).fullmatch(value) and not _FUNCTION_WORDS.intersection(value.split()) and len(_words(value)) < 3:
+            return start, end
         is_setting = behind["given"] is not None or not quote or (key.isupper() and sign[-1:] == "," and not value.islower())
         has_digit = any(map(str.isdigit, value))
         if " " in value and (has_digit or key.isupper() or key in ("psk", "passphrase") or text[name.start() - 1] == "_"):
@@ -553,7 +558,7 @@ def _setting(text: str, name: Match[str]) -> tuple[int, int] | None:
         is_word = sign == "=" and text[start - 1] == " " and not value[:1].isupper()
         is_variable = is_variable or (sign == "=" and text[start - 1] == "=" and _chosen(value) > 1)
         is_setting = (is_variable and text[end : end + 1] not in ("(", "[", ".")) or bool(is_alone and is_data and not is_word)
-    lowest = 3 if key == "pass" and line == name.start() and not quote else 1
+    lowest = 3 if (key == "pass" and line == name.start() and not quote) or (not is_password and not is_variable) else 1
     is_literal = behind["given"] == "=" and (key.isupper() or _compiled(r"(?:[\w.]*|.*\s--?[\w-]*)\Z").match(text, line, name.start()) is not None)
     return (start, end) if is_setting and _chosen(value, is_literal=is_literal) >= lowest else None
 
@@ -645,6 +650,9 @@ MAX_ROWS = 1000
 _HEADING = r"(?i)[ \t*`\"']{0,30}(?:[\w-]{1,20}[ _-]){0,3}(?:passwords?|passwd|passphrase|pass|pwd|pw|secret|token|api[ _-]?key|secret[ _-]?(?:access[ _-]?)?key|access[ _-]?token|credentials?|passwort|kennwort|contraseña|mot de passe|senha|пароль|密码|パスワード)[ \t*`\"']{0,30}"
 
 
+_USER_HEADING = r"(?i)\b(?:user|username|login|benutzer|usuario|utilisateur|zugang|account)\b"
+
+
 def _table_cells(text: str, headings: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Yield the values in the secret columns of each table or CSV text."""
     done = 0
@@ -696,7 +704,7 @@ def _secret_columns(line: str) -> tuple[dict[int, bool], str, int]:
     cells = _cells(line, delimiter)
     if len(cells) < 2 or max(len(cell) for _, cell in cells) >= 60:
         return {}, "", 0
-    columns = {at[0]: _compiled(_PASSWORD_KEY).fullmatch(cell.strip(" \t*`\"'")) is not None for at, cell in cells if _compiled(_HEADING).fullmatch(cell)}
+    columns = {at[0]: _compiled(_PASSWORD_KEY).fullmatch(cell.strip(" \t*`\"'")) is not None for (at, cell), (_, left) in zip(cells, [cells[0], *cells]) if _compiled(_HEADING).fullmatch(cell) or (not cell.strip() and delimiter == "|" and _compiled(_USER_HEADING).search(left))}
     return columns, delimiter, len(cells)
 
 
@@ -859,7 +867,7 @@ def _pairs(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
     """Yield the second of a user and a password behind a word that announces both."""
     for name in names:
         is_announced = name.lastgroup in ("talk", "place") and name[0] not in ("root", "admin")
-        is_announced = is_announced or name[0].startswith(("passw", "pw", "cred"))
+        is_announced = is_announced or name[0].startswith(("passw", "pw", "cred", "zugang", "ident"))
         pair = _compiled(_PAIR).match(text, name.end()) if is_announced else None
         if pair is None or pair["user"].isdigit() or not _NO_CHOICE.isdisjoint({pair["user"]} - {"root", "admin", "user", "test", "username"}):
             continue
@@ -867,7 +875,8 @@ def _pairs(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
         is_user = "@" in pair["user"] or text[pair.start("value") - 1] == "`"
         is_sure = is_user if sign == "/" else sign == ":" and not value.islower()
         lowest = 1 if is_sure else 2 if sign == "/" else 3
-        if _chosen(value) >= lowest or _shape(value) > 2:
+        is_literal = any(map(str.isdigit, value))
+        if _chosen(value, is_literal=is_literal) >= lowest or _shape(value) > 2:
             yield pair.span("value")
 
 
@@ -1085,6 +1094,8 @@ def is_random(value: str) -> bool:
     if 2 * sum(map(len, _words(value))) >= len(value):
         return False
     if len(value) >= 12 and value.islower() and value.isascii() and value.isalpha():
+        return True
+    if len(value) >= 20 and value.islower() and value.isascii() and value.isalnum() and not value.isalpha():
         return True
     changes = 0
     before = last = ""
