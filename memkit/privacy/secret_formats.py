@@ -302,15 +302,15 @@ def known(text: str, places: Places) -> list[tuple[tuple[int, int], str]]:
 
 def without_wrapped_lines(text: str) -> str:
     """Return `text` without the lines that continue a token whose first line is hidden."""
-    for start, end in reversed([*_wrapped_lines(text)] if "]\n" in text else []):
+    for start, end in reversed([*_wrapped_lines(text)]):
         text = text[:start] + text[end:]
     return text
 
 
 def _wrapped_lines(text: str) -> Iterator[tuple[int, int]]:
-    for mark in _compiled(r"\[redacted:(?:[a-z-]*(?:key|token)|jwt)\](?=\n)").finditer(text):
-        lines = _compiled(r"(?:\n[\w.+/=-]{40,200}(?=\n))*\n(?=[\w.+/=-]{0,60}\d)[\w.+/=-]{2,200}(?=\s|\Z)").match(text, mark.end())
-        first = lines[0].split("\n")[1] if lines else ""
+    for mark in _compiled(r"\[redacted:(?:[a-z-]*(?:key|token)|jwt)\](?=[ \t│|]*\n)").finditer(text):
+        lines = _compiled(r"(?:[ \t│|]*\n[ \t│|]{0,9}[\w.+/=-]{40,200}(?=\s))*[ \t│|]*\n[ \t│|]{0,9}[\w.+/=-]{2,200}(?=\s|\Z)").match(text, mark.end())
+        first = lines[0].split("\n")[1].strip(" \t│|") if lines else ""
         if lines and len(first) >= 16 and not first.islower() and first.strip(HEX) and is_random(first):
             yield lines.span()
 

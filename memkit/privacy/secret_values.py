@@ -35,11 +35,11 @@ HEX = "0123456789abcdef"
 _STEMS = (
     "secret token pass pwd pw psk psw kata_sandi credential authorization authtok masterauth dockerconfigjson key auth sid session csrf xsrf otp mfa mdp urandom randombytes securerandom securestring salt "
     "kennwort senha contrasen clave wachtwoord parola heslo haslo lozinka salasana adgangskode geheimnis zugangsdaten jeton chave chiave "
-    "sleutel zugang login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer pin puk code codigo totp frase appid rotat vpn wifi wi-fi wlan wpa jump_host ssid phrase mnemonic seed root admin account sops chamber doppler infisical ansible-vault nmcli base64 zugänge manually ログイン 登录 로그인 логин anmeld melde connexion conect entra_con"
+    "sleutel zugang login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer pin puk code codigo totp frase appid rotat vpn wifi wi-fi wlan wpa jump_host ssid phrase mnemonic seed root admin account sops chamber doppler infisical ansible-vault nmcli base64 12_word 24_word below unten zugänge manually ログイン 登录 로그인 логин anmeld melde connexion conect entra_con"
 ).split()
 _FOREIGN = (
     "schlüssel clé contraseñ hasło lösenord şifre парол токен ключ парола jelszó κωδικός parolă mật_khẩu kata_sandi รหัสผ่าน पासवर्ड كلمة_المرور "
-    "كلمة_السر סיסמה 密码 密碼 口令 密钥 密鑰 令牌 パスワード 暗証番号 キー 秘密鍵 トークン 비밀번호 암호 키 토큰 비번 合言葉 凭证 パスコード 인증번호 验证码 驗證碼 コード código"
+    "كلمة_السر סיסמה 密码 密碼 口令 密钥 密鑰 令牌 パスワード 暗証番号 キー 秘密鍵 共有鍵 パスフレーズ トークン 비밀번호 암호 키 토큰 비번 合言葉 凭证 パスコード 인증번호 验证码 驗證碼 コード código"
 ).split()
 """Names of secrets in other languages, in lower case. `_` is a space, as above."""
 
@@ -51,7 +51,7 @@ _NAME = r"""(?x)(?P<pin>(?<![a-z])(?:pins?|puk)(?![a-z])|pin-?code|pass[_ -]?cod
     |(?P<key>(?<!user\.signing)key(?![a-z]))
     |(?P<weak>(?<![a-z])(?:auth_users|auth|sid|session|otp|mfa)(?![a-z])|(?<=ses)sid(?![a-z])|session_?id(?![a-z])|csrf_?token|(?<=_)session(?![a-z])|(?<![a-z])salt(?![a-z])|appid|rotat(?:ed|e|ing)(?![a-z]))
     |(?P<code>(?<![a-z])c[oó]d(?:e|igo)(?![a-z])|コード)
-    |(?P<phrase>(?:(?:seed|recovery|backup|secret|mnemonic)[ _-]?)?phrase|mnemonic|(?<![a-z])seed(?![a-z]))
+    |(?P<phrase>(?:12|24|twelve)[ ]words?(?![a-z])|(?:(?:seed|recovery|backup|secret|mnemonic)[ _-]?)?phrase|mnemonic|(?<![a-z])seed(?![a-z]))
     |(?P<talk>login|ログイン|登录|로그인|логин|anmeld(?:en|e|ung)|meldet?[ ]sich|connexion|con[eé]ct(?:er|ar|ate|ez)|entra(?=[ ]con[ ])|log[ ]in|logged[ ]in|sign[ ]in|zug[aä]nge?(?![a-z])|jeton|usuario|benutzer)
     |(?P<place>(?<![\w/.-])(?:root|admin|accounts?)(?![\w-])|(?<![a-z])(?:vpn|wi-?fi|wlan|wpa2?|jump[ ]host|ssid)(?![a-z]))"""
 _OPENS = (
@@ -87,9 +87,9 @@ _SQL = rf"((?i:\b(?:{_SQL_WORDS})\b[^\n;]{{0,200}}?(?:(?:\b|_)(?:by|as|pass(?:wo
 _LOGS_IN = r"(?i)auth\w*[ ]?[=:]?[ ]?\(|log_?in\("
 _LOGIN_CALL = r"(?:log_?in|sign_?in|auth|connect|connection|credentials?|account|begin|create_?(?:super)?user|pdo)[ ]{0,2}[=:]?[ ]{0,2}\([^\n]{0,200}(?<=,)[ ]?"
 _CALL = r"((?i:" + _LOGIN_CALL + r"|(?:fernet|hmac(?:\.new)?|totp|jwt\.\w{1,20}|(?:en|de|b)?crypt(?:\.\w{1,20})?)\([^\n]{0,200}(?<=[( ,]))b?[\"'])(?P<judged>[^\s\"'$][^\s\"']{7,400}|(?:[a-z]{4}[ ]){3}[a-z]{4})(?=[\"'])"
-_A_CODE = r"(?=[\w -]{0,12}\d)(?:[A-Za-z0-9]{4,6}(?:[ -][A-Za-z0-9]{4,6}){1,5}|(?:[a-z0-9]{8,16}|[A-Z0-9]{8,16}|\d{6,7})(?=[\"',]|\s{0,4}(?:\n|\Z)))\b"
+_A_CODE = r"(?=[\w -]{0,12}\d)(?:[A-Za-z0-9]{4,6}(?:[ -][A-Za-z0-9]{4,6}){1,5}|(?:[a-z0-9]{8,16}|[A-Z0-9]{8,16}|[0-9a-f]{32,64}|\d{6,7})(?=[\"',]|\s{0,4}(?:\n|\Z)))\b"
 _NEXT_CODE = r"[\s,\"'`*-]{1,20}(?:\d{1,2}[.)]\s{1,2})?"
-_CODE = r"((?i:(?:(?:(?:recovery|backup|scratch|emergency|rescue|one-time|2fa)[ _-]|wiederherstellungs|notfall|herstel)codes?|c[oó]d(?:igos?|es?)[ ]de[ ](?:recuperaci[oó]n|respaldo|secours|récupération|recuperação)|codici[ ]di[ ](?:recupero|backup)|коды[ ]восстановления|резервные[ ]коды|(?:リカバリー|バックアップ|復旧|回復)コード|(?:恢复|备用|备份|復原|备用验证)(?:代?码|代碼))[\"']?[^\n:=]{0,60}[:=\n])(?:[\[ ]{0,3}" + _NEXT_CODE.replace("{1,20}", "{0,20}", 1) + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
+_CODE = r"((?i:(?:(?:(?:recovery|backup|scratch|emergency|rescue|one-time|2fa)[ _-]|wiederherstellungs|notfall|herstel)codes?|c[oó]d(?:igos?|es?)[ ]de[ ](?:recuperaci[oó]n|respaldo|secours|récupération|recuperação)|codici[ ]di[ ](?:recupero|backup)|коды[ ]восстановления|резервные[ ]коды|(?:リカバリー|バックアップ|復旧|回復)コード|(?:恢复|备用|备份|復原|备用验证)(?:代?码|代碼))[\"']?[^\n:=]{0,60}[:=\n]|(?i:two-factor|2fa)[^\n]{0,80}\n)(?:[\[ ]{0,3}" + _NEXT_CODE.replace("{1,20}", "{0,20}", 1) + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
 _BASE32 = r"(?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|(?=[a-z ]{0,40}[2-7])(?:[a-z2-7]{4} ){3,15}[a-z2-7]{4}|[A-Z2-7]{16,64}"
 _TOTP = r"((?i:\b(?:setup|totp|2fa|mfa|authenticator|new)[ _-]?(?:secret[ ])?(?:key|secret)(?:[ ](?:is|manually))?[\"']?[ ]{0,3}[:=]?|(?:set up|enable)[ ](?:mfa|2fa|totp)[ ]with[ ]key|(?:enter|type|use)[ ](?:this|the)[ ](?:text[ ])?(?:key|code|secret)[ ]manually\b[^\n:]{0,60}:?|oathtool[ ][^\n|]{0,60}?)\s{1,8}[\"']?)(" + _BASE32 + r")(?!\w)"
 _HASH = r"((?i:passw(?:or)?d[_-]?hash)[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?)([0-9A-Fa-f]{32,128})(?!\w)"
@@ -109,7 +109,6 @@ _OPTIONS = (
     ("net use", r"(\bnet[ ](?:user[ ]\S{1,60}|use\b[^\n]{0,100}?[ ]\\\\[^\s]{1,100}(?:[ ]/user:\S{1,60})?)[ ])([^\s/*\"'][^\s\"']{5,200})"),
     # Any command: the letters distinguish a password from a file, port, or name.
     *((flag, _FLAG_VALUE) for flag in (" -p", " -w ", " -a ", " -x ")),
-    *((flag, r"( -(?:store|key)pass[ =][\"']?)([^\s\"'$<>]{6,200})") for flag in (" -storepass", " -keypass")),
     *((tool, _TOOL.format(tool + r"\w{0,10}", "-[PcAX][ ]")) for tool in ("ipmitool", "snmp")),
     ("wpa_passphrase", r"(\bwpa_passphrase[ ](?:\"[^\"\n]{1,40}\"|\S{1,40})[ ][\"']?)([^\s\"'$]{8,63})"),
     ("<<<", r"(\b(?:sudo[ ]-\w*S|chpasswd|passwd|kinit|cryptsetup|--password-stdin)\b[^\n|;]{0,120}<<<[ ]?[\"']?(?:\w{1,32}:)?)([^\s\"'$]{6,200})"),
@@ -134,7 +133,7 @@ _OPTIONS = (
     *((f":{port}", _PGPASS) for port in ("543", "643", "654")),
     ("authorization", r"((?i:authorization[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?(?:digest|aws4-hmac-sha256|hmac|signature)[ ][^\n]{0,400}?(?:response|signature|sig|mac)=)\\{0,3}[\"']?)([A-Za-z0-9+/=_-]{20,200})"),
     *((word + sign + "code", _CODE) for word in ("recovery", "backup", "scratch", "emergency", "rescue", "one-time", "2fa") for sign in " _-"),
-    *((word, _CODE) for word in ("wiederherstellungscode", "notfallcode", "herstelcode", "códigos de", "codes de", "codigos de", "codici di", "коды восстановления", "резервные коды", "コード", "恢复代码", "恢复码", "备用码", "备用代码", "备用验证码")),
+    *((word, _CODE) for word in ("wiederherstellungscode", "notfallcode", "herstelcode", "códigos de", "codes de", "codigos de", "codici di", "коды восстановления", "резервные коды", "two-factor", "コード", "恢复代码", "恢复码", "备用码", "备用代码", "备用验证码")),
     *((word, _HASH) for word in ("password_hash", "password-hash", "passwordhash", "passwd_hash")),
     *((word + " " + thing, _TOTP) for word in ("setup", "totp", "2fa", "mfa", "authenticator") for thing in ("key", "secret")),
     ("with key ", _TOTP),
@@ -147,10 +146,11 @@ _OPTIONS = (
     ("swaks ", _TOOL.format("swaks", "-(?:ap|-auth-password)[ ]")),
     ("auth ", r"((?:\A|\n|> )AUTH[ ](?:[\w.-]{1,40}[ ])?)(?P<literal>[^\s\"']{6,200})(?=\s|\Z)"),
     *((word, r"(?i)(key\w{0,10}\"?\s?[:=]\s?)(\[(?:\s?\d{1,3},){15,63}\s?\d{1,3}\s?\])") for word in ("key: [", "key = [", "key=[", 'key": [')),
+    ("_auth=", r"(_AUTH=[\"']?[\w.-]{1,40}[/:])([^\s\"'$/]{5,100})"),
     ("new value: ", r"((?:\A|\n)New value: )(?P<judged>[\w*+=-]{16,40})(?=\s|\Z)"),  # elasticsearch-reset-password
     ("pass:", r"(-pass(?:in|out|wd)?[ ][\"']?pass:)([^\s\"'$]{6,200})"),
     ("mc ", r"(\bmc[ ](?:alias[ ]set|config[ ]host[ ]add)[ ](?:\S{1,200}[ ]){3})([^\s\"'$]{6,200})"),
-    *((f"{word} ", r"(\s--?(?!ask)(?:[\w-]{1,20}-)?(?:passw(?:or)?d|passphrase|pass|pwd|pw)[ ][\"']?)(?P<literal>(?![-\[])[^\s\"'<>$]{5,200})") for word in ("-password", "-passwd", "-pass", "-passphrase", "-pwd", "-pw")),
+    *((f"{word} ", r"(\s--?(?!ask)(?:[\w-]{1,20}-|src|dest|store|key){0,2}(?:passw(?:or)?d|passphrase|pass|pwd|pw)[ ][\"']?)(?P<literal>(?![-\[])(?:(?<=[\"'])[^\"'$<>\n]{6,60}(?=[\"'])|[^\s\"'<>$]{5,200}))") for word in ("-password", "-passwd", "-pass", "-passphrase", "-pwd", "-pw", "storepass", "keypass")),
     *((word, r"(\bresult\"?[ ]{0,12}[:=][ ]\")([^\s\"]{8,200})(?=\",?\s{1,40}\"?special\b)") for word in ('result"', "result =", "result  ")),
     ("'[redacted", r"([\"'])(?P<judged>[^\s\"']{16,200})(?=[\"'] [!=]= [\"']\[redacted)"),
     *((kind + " answer", r"((?i:secret|security)[ ]answer(?:[ ]is|[ ]?[:=])[ ][\"']?)((?=[A-Z\d])[^\s\"'.]{4,60})") for kind in ("secret", "security")),
@@ -178,7 +178,7 @@ _MARK = r"\[redacted:[a-z-]+\]"
 _NOT_SECRET = r"""(?xi)[$%{<]|[*]{2}|[*][a-z_]\w*(?:\.[a-z]\w*)*\Z|\[[\w -]{1,40}\]\Z|x{4}|\.{2}|-|@|\(|&
     |(?:[a-z]{2,9}:)?(?:[0-9a-f]{2}:){3,}[0-9a-f]{2}\Z
     |(?:https?|file|env|vault|op|arn|npm|workspace|sha\d{1,3}|md5|ssm)[:]
-    |your|my[-_]|redacted|example|placeholder|changeme|insert|replace
+    |your|my[-_]|redacted|example|placeholder|changeme(?!\d+[!?#$*])|insert|replace
     |\.{0,2}/[\w@.-]{0,40}/|\.{1,2}[/\\]|~[/\\]|[A-Za-z]:\\
     |(?:\d:)?[\^~<>=v]{0,3}\d{1,4}(?:\.\d{1,4}){1,3}(?![A-Za-z0-9])[\w.+~-]{0,40}\Z
     |\d{4}-\d\d-\d\d(?![a-su-z0-9])
@@ -230,7 +230,7 @@ def assigned(text: str, lowered: str, places: Places) -> list[tuple[int, int]]:
         quiet = {name.start() for name in names if name.lastgroup in _QUIET_ONLY}
         lines = _lines(text, [at for at in positions if at not in quiet])
         spans += [*_named_values(text, lowered, names), *_table_cells(text, lines), *_values_below(text, names, _lines(text, positions))]
-        spans += [*_passphrases(text, names), *_spoken_values(text, lowered, names), *_pairs(text, names)]
+        spans += [*_unmistakable(text, names), *_passphrases(text, names), *_spoken_values(text, lowered, names), *_pairs(text, names)]
     return [*spans, *_again(text, spans)]
 
 
@@ -247,11 +247,11 @@ _PROMPT = r"(?:[\w.@~:/\\()\[\] -]{0,60}[$#%❯➜>=]|PS [^>\n]{0,60}>|>>>|In \[
 # Words of a command: what it prints, that it does, that it prints other things than values, and that it makes a new secret.
 _THING = (
     r"(?i)passw(?:or)?d|passphrase|pgpass|secret|token(?!iz)|credential|(?:api|access|private|signing|encryption|master|auth|account|license|unseal)[ _.-]?keys?(?![a-z])"
-    r"|[a-z]_(?:pass|pw|key|salt)\b|(?<![a-z])keys?(?= list)|list-?keys|(?<![a-z])key(?=:gen)|keyring|op://|psks?\b|\.auth\b|\bsops (?:-d|decrypt|exec)|\bchamber\b|\bdoppler\b|\binfisical\b|ansible-vault (?:view|decrypt)"
-    r"|\becho \S{12,} ?\| ?base64 (?:-d|-D|--decode)|-field=(?:pin|puk|code|key)\b|\bvault (?:kv get|read)\b"
+    r"|[a-z]_(?:pass|pw|key|salt)\b|(?<![a-z])keys?(?= list)|list-?keys|(?<![a-z])key(?=:gen)|keyring|op://|psks?\b|\.auth\b|\b(?:sops (?:-d|decrypt|exec)|chamber (?:read|export)|doppler|infisical|akeyless|conjur|credstash|rbw get|heroku config|railway variables|pulumi (?:config get|stack output)|ansible-vault (?:view|decrypt))\b"
+    r"|\becho \S{12,} ?\| ?base64 (?:-d|-D|--decode)|-field=(?:pin|puk|code|key)\b|nonsensitive|\bbw unlock|auth_?string|\bvault (?:kv get|read)\b"
 )
 _PRINTS = (
-    r"(?i)(?<![a-z])(?:sops|get|show|reveal|read|view|access|print\w{0,6}|cat|lookup|decrypt|export|dump|generate|gen|fetch|output|jq|yq|dotenv|base64|initial|find-generic\w*|create|new|issue|rotate|reset|lpass|bw|extract"
+    r"(?i)(?<![a-z])(?:sops|unlock|console|get|show|reveal|read|view|access|print\w{0,6}|cat|lookup|decrypt|export|dump|generate|gen|fetch|output|jq|yq|dotenv|base64|initial|find-generic\w*|create|new|issue|rotate|reset|lpass|bw|extract"
     r"|login|list-?keys|keys list)(?![a-z])|\s-(?:dq?|w)\b|[ :.-](?:token|secret|password|(?:api|secret)-?key)(?=\s+-|\s*$)|Get\w{0,30}Var|^(?:sed|awk)\b|(?:echo|println?|puts|console\.log|Write-\w+)\b[^|;&]*[$%]"
 )
 _LISTS = (
@@ -263,13 +263,13 @@ _PRINTS_CODE = r"-field=(?:pin|puk|code)\b|\boathtool\b|\b(?:get|show|item|accou
 _CONSOLE = r">>> |\(Pdb\)|In \[|\d\) |(?:irb|pry)\(|> |[\w.:\[\]()-]{1,40}(?:[=-]#|>) "
 _CHAT = r"(?:\[[^\]\n]{2,30}\d\][ ]|\d{1,2}:\d\d(?::\d\d)?[ ])?(?:[\w.-]{2,20}(?: [\w.]{1,20})?:|[QA]:|<[\w. -]{2,20}>|\[[\w.-]{2,20}\]) (?=\S)"
 _ASKS = r"\?\s*\Z|[\]>] |(?i:\b(?:what|which|was|wie|quel|qual|cu[aá]l|got|have|need|send|schick|brauch)\b)"
-_INTRODUCES = r"(?i)\A\s*\"[^\"]{0,60}\b(?:initial|temporary|new|generated)\b[^\"]{0,60}\",\Z|\A1\) |(?:\b(?:is|was|ist|war|lautet|es|est)|[:：])\s*\Z|\A[ \t#*>]{0,8}(?:[\w-]{1,15} ){0,2}(?:password|passphrase|passwort|kennwort|contraseña|mot de passe|senha|пароль|密码|パスワード)[ \t*]{0,4}\Z"
-_LIST_HEADING = r"[^(){};=<>$\\|│\n]{3,200}[:：][ \t*]*|[ \t#*>\[-]{0,8}(?:[^\s(){};=<>$\\|,:]{1,30}[ ]){0,5}[^\s(){};=<>$\\|,:]{1,30}[^\s(){};=<>$\\|,:.][ \t*\]]*|[^(){};=<>$\\|\n]{3,100}\b(?:one per line|accounts|logins|eine pro zeile)\b[^(){};=<>$\\|\n]{0,60}"
+_INTRODUCES = r"(?i)(?:\bbelow|\bnext line|\bunten|\bnächste[nr]? zeile|ci-dessous|abajo|下の行|下記|以下|下面)[^\n]{0,40}\Z|\A\s*\"[^\"]{0,60}\b(?:initial|temporary|new|generated)\b[^\"]{0,60}\",\Z|\A1\) |(?:\b(?:is|was|ist|war|lautet|es|est)|[:：])\s*\Z|\A[ \t#*>]{0,8}(?:[\w-]{1,15} ){0,2}(?:password|passphrase|passwort|kennwort|contraseña|mot de passe|senha|пароль|密码|パスワード)[ \t*]{0,4}\Z"
+_LIST_HEADING = r"[^(){};=<>$\\|│\n]{3,200}[:：][ \t*]*|[ \t#*>\[-]{0,8}(?:[^\s(){};=<>$\\|,:]{1,30}[ ]){0,5}[^\s(){};=<>$\\|,:]{1,30}[^\s(){};=<>$\\|,:.](?:[ ]\([\w .,-]{2,40}\))?[ \t*\]]*|[^(){};=<>$\\|\n]{3,100}\b(?:one per line|accounts|logins|eine pro zeile)\b[^(){};=<>$\\|\n]{0,60}"
 _PUBLIC_LABEL = (
-    r"(?i)(?:host|server|user|name|space|login|e?-?mail|url|uri|address|port|[_ ]?id|[ug]id|arn|version|date|time|stamp|at|created\w*|updated\w*|type|region|engine|lease\w*|path|file|kind|role|database|bucket"
+    r"(?i)(?:host|server|user|name|space|login|e?-?mail|url|uri|address|port|(?<!secret)[_ ]?id|[ug]id|arn|version|date|time|stamp|at|created\w*|updated\w*|type|region|engine|lease\w*|path|file|kind|role|database|bucket"
     r"|fingerprint|sha\d*|md5|hash|digest|etag|commit|revision|serial|expir\w*|public|public[_ ]?key|status|source|hash|checksum|accessor|image|tag)s?[\]\"'`\s]*[:=|│→]?[\s\"'`]*\Z"
 )
-_BARE = r"(?:" + _CHAT + r")?[ \t]*(?:=>?[ ]|>[ ]|Out\[\d{1,4}\]:[ ]|2\)[ ])?[\"'`]?([^\s\"'`]{6,4000}?)[\"'`]?[ \t]*(?:\n|\Z)"
+_BARE = r"(?:" + _CHAT + r")?[ \t]*(?:=>?[ ]|>[ ]|Out\[\d{1,4}\]:[ ]|2\)[ ])?(?:b(?='))?[\"'`]?([^\s\"'`]{6,4000}?)[\"'`]?[ \t]*(?:\n|\Z)"
 _BLANK = r"(?:[ \t>]*(?:`{3}\w*|[-=*]{3,})?[ \t]*\n|[ #›!]{0,8}(?i:warning|note|info|hint)\b[^\n]{0,200}\n|[\w.@-]{2,7}\n){0,3}"
 _NOT_PRINTED = r"[\w.]+[(\[]|(?![A-Za-z0-9+/_-]{20,}=+\Z).*[/=]|\d+→|[^@]+@[\w.-]+\.\w+\Z|[\w.*-]+:(?:\d{2,5}|\*):"
 
@@ -724,6 +724,7 @@ _CANDIDATE = (
     rf"(?<![^{_END}“「『:：→(\[])(?=[^{_END}]{{6}})(?:[^{_END}\d]{{0,60}}\d[^{_END}&]{{0,300}}(?:&(?![\w-]{{1,30}}=)[^{_END}&]{{0,300}})*|[a-z]{{4}}(?:-[a-z]{{4}}){{3}}|[a-z]{{12,40}}|(?:[a-z]\.)?[A-Za-z]{{0,20}}[a-z][A-Z]{{2,9}}[a-z][A-Za-z]{{0,20}}|[A-Z]{{3,9}}[a-z][A-Za-z]{{0,20}}[A-Z][A-Za-z]{{0,20}})(?![^{_END}&]|&(?![\w-]{{1,30}}=)|=[\w\"'])={{0,2}}"
     r"|(?<![\w.,:/#+-])(?:\d{3} \d{3}|\d{4,24})(?![\w.,:/%+-]*\w|→)"
 )
+_ENDS = frozenset(" \t\n\r\"'`<>|,;=，。；：、”」』«»“„「『(（[")
 # A word with a sign, a digit, or a capital inside; what ends its line and holds letters, digits, and signs.
 _MAY_BE_CHOSEN = (
     rf"(?<![^{_END}“「『:：→(\[])(?:(?<=: )(?=\S{{0,30}}[<>;,:])(?=\S{{0,30}}\d)(?=\S{{0,30}}[A-Z])(?=\S{{0,30}}[a-z])[^\s\"'/]{{8,40}}(?=\n|\Z)"
@@ -752,7 +753,7 @@ _CODES = r"(?:door|access|entry|gate|alarm|security|verification|confirmation|sm
 
 _OF_CODES = r"[ ](?:d['’]|de |di |de la |du )(?:l['’])?(?:acc|ac[cè]|verif|vérif|segur|sécur|sicur|confirm|puerta|porta|porte|entr|alarm|desbloq|sms)"
 
-_IS = r"(?:\b(?:is|was|are|be|it'?s|ist|war|lautet|lauten|es|era|est|était|sea|um|är|er|je|là|c'est|heißt|wäre|sera|será|fue|foi|ficou|está|to|set|uses?|nutzt|usa|enter|type|try|value)|(?:^|\s)(?:[èé]|היא|هي)|は|が|に|改成|换成|改为|이|가|是|为|です。|為|는|은|[:=：→—]|=>|->)"
+_IS = r"(?:\b(?:is|was|are|be|it'?s|ist|war|lautet|lauten|es|era|est|était|sea|um|är|er|je|là|i\.e\.,?|d\. ?h\.|namely|nämlich|c'est|heißt|wäre|sera|será|fue|foi|ficou|está|to|set|uses?|nutzt|usa|enter|type|try|value)|(?:^|\s)(?:[èé]|היא|هي)|は|が|に|改成|换成|改为|이|가|是|为|です。|為|는|은|[:=：→—]|=>|->)"
 # What stands between a name and a value (gap; made, if people make such values up), before the name, or between a value and a name behind it (as).
 _EVIDENCE = (
     ("gap", r"\A[\s\"'`*(\[{“「『«]{0,40}(?:default[ ])?\Z", 2),
@@ -778,7 +779,8 @@ _EVIDENCE = (
     ("behind", r"\A[ ]/\*", -6),
     ("gap", r"\).*\w", -1),
     ("gap", r".{60}", -1),
-    ("gap", r"[,;|{}\n].*[\w\])][\"']?\s?[:=：]\s?[\"']?\Z", -3),
+    ("gap", r"[,;|{}\n](?:\s*[\w\"'.\])-]+){0,3}[\w\])][\"']?\s?[:=：]\s?[\"']?\Z", -3),
+    ("before", r"\{\{[^}]*\Z", -6),
     ("gap", r";base64,\Z|enc\[|\b(?:file|ids?|etag|commit|sha\d{0,3}|hash|digest|ref|trace|request|req|job|build|see|in|at|by|or|branch|tag|run|version|image|using|user|username|host|port|hashed with)[ :#=\"'`]{1,4}\Z|(?:id|_by|commit|hash|sha\d{0,3}|digest|etag)[\"'`]{0,2}\s?[:=][ \"'`]{0,2}\Z", -6),
     ("gap", r"\A[\"'`],\s{0,8}[\"'`]\Z|\A[\"',]{1,3}\s{1,40}[\"']?value[\"']?\s?[:=]\s?[\"']?\Z", 3),
     ("before", r"[?&]\Z", 1),
@@ -856,6 +858,37 @@ def _random_candidates(text: str, names: list[Match[str]]) -> Iterator[tuple[int
                 yield from (value.span() for value in _compiled(_CANDIDATE).finditer(text, start, end + (5 if end - start == 3 else 2)) if value.start() < end)
 
 
+# A sign inside a word, or a number and a sign behind one, and what alone on its line can be a password.
+_ODD_SIGN = r"(?<=[^\W_])(?:[&%!*^~](?=[^\W_])|(?<=\d\d)[!$*#&+](?=[\s\"'`.,;)]|\Z))"
+_ALONE = r"(?m)^[ \t>]{0,8}[\"'`]?([^\s\"'`<>()\[\]{}|=/\\]{7,40})[\"'`]?[ \t\r]*$"
+NEARBY = 250
+"""Characters between a name and what only a password looks like."""
+
+
+def _unmistakable(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
+    """Yield what only a password looks like, in the paragraph of a word for passwords or for logging in."""
+    hints = [name.start() for name in names if name.lastgroup in ("talk", "place") or (name.lastgroup in ("strong", None) and name[0] not in ("pass", "token", "secret"))]
+    if not hints:
+        return
+    for sign in _compiled(_ODD_SIGN).finditer(text):
+        start = sign.start()
+        while start and sign.start() - start < 40 and text[start - 1] not in _ENDS:
+            start -= 1
+        end = _compiled(rf"[^{_END}]*").match(text, sign.start()).end()
+        yield from _near_hint(text, hints, start, end, 3)
+    for alone in _compiled(_ALONE).finditer(text):
+        yield from _near_hint(text, hints, *alone.span(1), 4)
+
+
+def _near_hint(text: str, hints: list[int], start: int, end: int, lines: int) -> Iterator[tuple[int, int]]:
+    start, end = _trimmed(text, start, end)
+    at = bisect(hints, start)
+    is_near = (at and start - hints[at - 1] < NEARBY and text.count("\n", hints[at - 1], start) < lines) or (at < len(hints) and hints[at] - end < REACH and "\n" not in text[end : hints[at]])
+    value = text[start:end]
+    if is_near and len(value) > 7 and _chosen(value) > 2 and (_kinds(value) == 3 or (_kinds(value) == 2 and not value.islower() and not set(value).isdisjoint(_SYMBOLS))) and not _compiled(_NOT_PRINTED).match(value):
+        yield start, end
+
+
 _NAMED_USER = r"[\"'`*]{0,3}(?P<user>[\w.+-]{2,40}(?:@[\w.-]{3,40})?)[\"'`*]{0,3}"
 _PAIR = (
     r"[^\n]{0,40}?(?:[:(=→＝：]|\b(?:with|as|is|are|use|mit|als|ist|con|como|com|avec|par))[ ]?" + _NAMED_USER
@@ -888,8 +921,8 @@ _PHRASE = (
 )
 _QUOTED_WORDS = r"[^\n\"'`“「]{0,60}[\"'`“「]{1,3}" + _WORDS + r"(?=[\"'`”」])"
 _QUOTED_CHOICE = r"\w{0,6}[ ](?:is[ ]|=[ ])?[\"“'`](?=[^\n\"”'`]{0,30}\d)(?=\S{1,20}[ ])([^\W_][^\n\"”'`]{5,30})[\"”'`]"
-_APP_PASSWORD = r"(?<![\w-])((?:[a-z]{4}[ -]){3}[a-z]{4})(?![\w-]| \w)"
-_PHRASED = r"pass[_ -]?phrase|frase|.*(?:phrase|mnemonic|seed)|passw"
+_APP_PASSWORD = r"(?<![\w-])(?![0-9a-f -]{19})((?:[a-z0-9]{4}[ -]){3}[a-z0-9]{4})(?![\w-]| \w)"
+_PHRASED = r"pass[_ -]?phrase|frase|.*(?:phrase|mnemonic|seed|words?)|passw"
 _FUNCTION_WORDS = frozenset((
         "the this that these those and for not but are was were has have had can cannot will would should must may you your our its their with from into than then when which what "
         "been being does did done only also must need needs needed stored required used set sets wrong missing empty invalid valid correct minimum characters long words word same here there "
@@ -914,7 +947,7 @@ def _passphrases(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]
             continue
         words = re.split("[ ._-]", found[1])
         is_prose = found.re.pattern == _QUOTED_CHOICE and not (_NO_CHOICE | _JOINS).isdisjoint(re.split(r"\W+", found[1].lower()))
-        if not is_prose and not _FUNCTION_WORDS.intersection(words) and (name.lastgroup != "phrase" or "phrase" in name[0] or len(words) >= 12):
+        if not is_prose and not _FUNCTION_WORDS.intersection(words) and (name.lastgroup != "phrase" or "phrase" in name[0] or len(words) in (12, 15, 18, 21, 24)):
             yield found.span(1)
             done = found.end()
 
@@ -991,6 +1024,8 @@ def _points(lowered: str, name: Match[str], outer: int, start: int, end: int, *,
         if kind == "key" and points < 3 and not lowered[start:end].strip(HEX) and not _compiled("[:=]").search(gap):
             return -THRESHOLD
         places = {"gap": gap, "before": before, "behind": lowered[end : end + 40], **({"made": gap} if is_made_up else {})}
+    if kind == "talk" and _compiled(r"[^{}()\[\]<>=;/\\\n]*").fullmatch(places.get("gap", "=")):
+        points += 1
     rows = (row for row in _EVIDENCE if row[0] in places)
     return points + sum(worth for place, pattern, worth in rows if _compiled(pattern).search(places[place]))
 
@@ -1003,6 +1038,8 @@ def _shape(value: str) -> int:
         return 0
     if _compiled(_GROUPS).fullmatch(value):
         return 2
+    if _compiled(r"[A-Z][^\W\d_]{3,14}\d{2,4}[!$*#&+]").fullmatch(value):
+        return 4
     if _compiled(_MADE_UP).fullmatch(value):
         return 1 if value.islower() or value[-2].isalpha() else 2 if value.isalnum() else 3
     if "=" in value.rstrip("=") or (_compiled(_NO_PASSWORD).match(value) and not (is_random(value) and (not _words(value[:12]) if len(value) >= 20 else _kinds(value) == 3 and not _words(value)))):
