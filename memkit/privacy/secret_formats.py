@@ -260,6 +260,8 @@ _FORMS = (
     Form("password-hash", _HASHES, r"\b(?:pbkdf2|scrypt|argon2|bcrypt)\w{0,12}[:$][\d:]{1,30}[:$][^\s\"']{20,300}", (0,)),
     Form("password-hash", (), r"\*(?<![\w*]\*)[0-9A-F]{40}(?![0-9A-Za-z])"),
     Form("token", ("}</",), r"(>)\{(?:[A-Za-z0-9+/]{40,500}=|AQAAAB[A-Za-z0-9+/]{20,500})={0,2}\}(?=</)"),
+    Form("token", ("}</",), r"(<(?:master|password|passphrase|\w{0,20}[Ss]ecret\w{0,20})>)\{[A-Za-z0-9+/=]{20,500}\}(?=</)"),
+    Form("token", (":fx",), _HEX_ID + r":fx\b", (36,)),
     Form("azure-key", ("FULL", "Full"), r"(F(?:ULL|ull)[\",\s]{1,40}(?:\"value\": ?\")?)[A-Za-z0-9+/]{80,}={0,2}", (0,)),
     Form("password-hash", ("md5",), r"md5(?<![\w/]md5)[0-9a-f]{32}(?!\w)", (0,)),
     Form("password-hash", ("SCRAM-SHA-",), r"SCRAM-SHA-\d{1,3}\$[\w+/=:$]{40,300}"),

@@ -35,7 +35,7 @@ HEX = "0123456789abcdef"
 _STEMS = (
     "secret token pass pwd pw psk psw kata_sandi credential authorization authtok masterauth dockerconfigjson key auth sid session csrf xsrf otp mfa mdp urandom randombytes securerandom securestring salt "
     "kennwort senha contrasen clave wachtwoord parola heslo haslo lozinka salasana adgangskode geheimnis zugangsdaten jeton chave chiave "
-    "sleutel zugang login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer pin puk code codigo totp frase appid rotat vpn wifi wi-fi wlan wpa jump_host ssid phrase mnemonic seed root admin account sops chamber doppler infisical ansible-vault nmcli base64 12_word 24_word below unten zugänge manually ログイン 登录 로그인 логин anmeld melde connexion conect entra_con"
+    "sleutel zugang login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer pin puk code codigo totp frase appid rotat vpn wifi wi-fi wlan wpa jump_host ssid phrase mnemonic seed root admin account sops chamber doppler infisical ansible-vault nmcli base64 12_word 24_word below unten zugänge manually ログイン 登录 로그인 логин anmeld melde connexion conect entra_con accès acceso accesso basic認証 wallet metamask app-spe tan: bw_unlock hmac"
 ).split()
 _FOREIGN = (
     "schlüssel clé contraseñ hasło lösenord şifre парол токен ключ парола jelszó κωδικός parolă mật_khẩu kata_sandi รหัสผ่าน पासवर्ड كلمة_المرور "
@@ -44,15 +44,15 @@ _FOREIGN = (
 """Names of secrets in other languages, in lower case. `_` is a space, as above."""
 
 # A name, beginning at one of its words. Words without a group count only in a sentence.
-_NAME = r"""(?x)(?P<pin>(?<![a-z])(?:pins?|puk)(?![a-z])|pin-?code|pass[_ -]?code|(?<=zugangs)code|(?<=tür)code|(?<=bestätigungs)code|(?<=sicherheits)code)
+_NAME = r"""(?x)(?P<pin>(?<![a-z])(?:pins?|puk|tan(?=:))(?![a-z])|pin-?code|pass[_ -]?code|(?<=zugangs)code|(?<=tür)code|(?<=bestätigungs)code|(?<=sicherheits)code)
     |(?P<strong>secret|(?<!expected[ ])token(?!i[sz])|passw|pass[_ -]?(?:phrase|code|key)|pass(?![a-z])|pwd|(?<![a-z])(?:pw|psk|psw)(?![a-z])|(?<=_)pw(?![a-z])
-    |_pat(?![a-z])|(?<=root)pw|(?<=bind)pw|(?<=db)pw(?![a-z])|credential|authorization|authtok|masterauth|dockerconfigjson
-    |kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|salasana|adgangskode|geheimnis|chave|chiave|sleutel|mdp|(?<=mot[ _]de[ _])passe|(?<=motde)passe|(?<=palavra-)passe|(?<=option[ ])key(?=[ ]')|key(?=[ ]content)|securestring|(?<![a-z])[cx]srf(?![a-z])|totp|creds(?![a-z])|zugangsdaten|identifiants|credenziali|frase[ ](?:de[ ]paso|secreta|semilla)|phrase[ ]secrète)
+    |_pat(?![a-z])|(?<=root)pw|(?<=bind)pw|(?<=db)pw(?![a-z])|pw(?=["']?[ ]?[:=])|credential|authorization|authtok|masterauth|dockerconfigjson
+    |kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|salasana|adgangskode|geheimnis|chave|chiave|sleutel|mdp|(?<=mot[ _]de[ _])passe|(?<=motde)passe|(?<=palavra-)passe|(?<=option[ ])key(?=[ ]')|key(?=[ ]content)|securestring|(?<![a-z])[cx]srf(?![a-z])|totp|app-spe[cz]ifi\w{1,4}|creds(?![a-z])|zugangsdaten|identifiants|credenziali|frase[ ](?:de[ ]paso|secreta|semilla)|phrase[ ]secrète)
     |(?P<key>(?<!user\.signing)key(?![a-z]))
-    |(?P<weak>(?<![a-z])(?:auth_users|auth|sid|session|otp|mfa)(?![a-z])|(?<=ses)sid(?![a-z])|session_?id(?![a-z])|csrf_?token|(?<=_)session(?![a-z])|(?<![a-z])salt(?![a-z])|appid|rotat(?:ed|e|ing)(?![a-z]))
+    |(?P<weak>(?<![a-z])(?:auth_users|auth|sid|session|otp|mfa)(?![a-z])|(?<=ses)sid(?![a-z])|session_?id(?![a-z])|csrf_?token|(?<=_)session(?![a-z])|(?<![a-z])(?:salt|hmac)(?![a-z])|appid|rotat(?:ed|e|ing)(?![a-z]))
     |(?P<code>(?<![a-z])c[oó]d(?:e|igo)(?![a-z])|コード)
-    |(?P<phrase>(?:12|24|twelve)[ ]words?(?![a-z])|(?:(?:seed|recovery|backup|secret|mnemonic)[ _-]?)?phrase|mnemonic|(?<![a-z])seed(?![a-z]))
-    |(?P<talk>login|ログイン|登录|로그인|логин|anmeld(?:en|e|ung)|meldet?[ ]sich|connexion|con[eé]ct(?:er|ar|ate|ez)|entra(?=[ ]con[ ])|log[ ]in|logged[ ]in|sign[ ]in|zug[aä]nge?(?![a-z])|jeton|usuario|benutzer)
+    |(?P<phrase>(?:12|24)[ ]words?(?![a-z])|wallet(?![a-z])|metamask|(?:(?:seed|recovery|backup|secret|mnemonic)[ _-]?)?phrase|mnemonic|(?<![a-z])seed(?![a-z]))
+    |(?P<talk>login|ログイン|登录|로그인|логин|anmeld(?:en|e|ung)|meldet?[ ]sich|connexion|con[eé]ct(?:er|ar|ate|ez)|accès|accesos?(?![a-z])|accesso|basic認証|entra(?=[ ]con[ ])|log[ ]in|logged[ ]in|sign[ ]in|zug[aä]nge?(?![a-z])|jeton|usuario|benutzer)
     |(?P<place>(?<![\w/.-])(?:root|admin|accounts?)(?![\w-])|(?<![a-z])(?:vpn|wi-?fi|wlan|wpa2?|jump[ ]host|ssid)(?![a-z]))"""
 _OPENS = (
     r"(?:api|access|private|account|auth|encryption|signing|master|shared|app|application|admin|aes|hmac|fernet|crypto|cipher|subscription"
@@ -71,7 +71,7 @@ _BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ](?:\d{1,2}|value|ID|id)(?=[ \t]{0
         |(?:["']?[ \t][^<>\n]{1,60}|["'])?/?>(?:\s{0,20}<value>|<!\[CDATA\[)?(?=[^<>\s\[\]]{1,200}(?:</|\]\]>))
         |\\{0,3}["'`\]})]{0,3}[ \t]{0,4}(?:\|\||\?\?|or)[ \t]{0,4}(?=["'`]))
     )(?P<quote>\\{0,7}(?:'''|\"\"\"|["'`])|(?<=(?i:pwd|ord)=)\{(?=[^{}\n]{5,60}\};)|)"""
-_IS_UNIQUE = r"(?i)(?:public|pub|publishable|domain|site|host|peer|cache|partition|primary|foreign|sort|object|idempotency|row|index|map|dict|group|item|dedup|deduplication|unique|natural|surrogate|translation|i18n|react|list|hash|range|tag|label|shortcut|hot)[_ .-]?\Z"
+_IS_UNIQUE = r"(?i)(?:public|applicationserver|pub|publishable|domain|site|host|peer|cache|partition|primary|foreign|sort|object|idempotency|row|index|map|dict|group|item|dedup|deduplication|unique|natural|surrogate|translation|i18n|react|list|hash|range|tag|label|shortcut|hot)[_ .-]?\Z"
 
 # Values of a command's option, an SQL statement, or a line of configuration. Group 1 stays, the
 # last group goes. The first word of the entry must be in the text, in lower case.
@@ -91,7 +91,7 @@ _A_CODE = r"(?=[\w -]{0,12}\d)(?:[A-Za-z0-9]{4,6}(?:[ -][A-Za-z0-9]{4,6}){1,5}|(
 _NEXT_CODE = r"[\s,\"'`*-]{1,20}(?:\d{1,2}[.)]\s{1,2})?"
 _CODE = r"((?i:(?:(?:(?:recovery|backup|scratch|emergency|rescue|one-time|2fa)[ _-]|wiederherstellungs|notfall|herstel)codes?|c[oó]d(?:igos?|es?)[ ]de[ ](?:recuperaci[oó]n|respaldo|secours|récupération|recuperação)|codici[ ]di[ ](?:recupero|backup)|коды[ ]восстановления|резервные[ ]коды|(?:リカバリー|バックアップ|復旧|回復)コード|(?:恢复|备用|备份|復原|备用验证)(?:代?码|代碼))[\"']?[^\n:=]{0,60}[:=\n]|(?i:two-factor|2fa)[^\n]{0,80}\n)(?:[\[ ]{0,3}" + _NEXT_CODE.replace("{1,20}", "{0,20}", 1) + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
 _BASE32 = r"(?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|(?=[a-z ]{0,40}[2-7])(?:[a-z2-7]{4} ){3,15}[a-z2-7]{4}|[A-Z2-7]{16,64}"
-_TOTP = r"((?i:\b(?:setup|totp|2fa|mfa|authenticator|new)[ _-]?(?:secret[ ])?(?:key|secret)(?:[ ](?:is|manually))?[\"']?[ ]{0,3}[:=]?|(?:set up|enable)[ ](?:mfa|2fa|totp)[ ]with[ ]key|(?:enter|type|use)[ ](?:this|the)[ ](?:text[ ])?(?:key|code|secret)[ ]manually\b[^\n:]{0,60}:?|oathtool[ ][^\n|]{0,60}?)\s{1,8}[\"']?)(" + _BASE32 + r")(?!\w)"
+_TOTP = r"((?i:\b(?:setup|totp|2fa|mfa|authenticator|new)[ _-]?(?:secret[ ])?(?:key|secret)(?:[ ](?:is|manually))?[\"']?[ ]{0,3}[:=]?|(?:set up|enable)[ ](?:mfa|2fa|totp)[ ]with[ ]key|(?:manually|by hand|authenticator)\b[^\n:]{0,60}:?|oathtool[ ][^\n|]{0,60}?)\s{1,8}[\"']?)(" + _BASE32 + r")(?!\w)"
 _HASH = r"((?i:passw(?:or)?d[_-]?hash)[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?)([0-9A-Fa-f]{32,128})(?!\w)"
 _FLAG_VALUE = (
     r"((?<=\s)-(?:p|P|w|a|A|X|x|pass|pw|storepass|keypass)[ =]?[\"']?)"
@@ -103,7 +103,8 @@ _OPTIONS = (
     *((tool, _APART) for tool in ("login ", "redis-cli", "zip -", "ldap", "openssl", "plink", "sshpass", "mongo", "cqlsh", "useradd")),
     *((tool, _TOOL.format("(?:smb|rpc)client", r"-U[ \t]{0,4}[\"']?[\w.\\@-]{1,60}%")) for tool in ("smbclient", "rpcclient")),
     ("freerdp", _TOOL.format("[wx]?freerdp", "/p:")),
-    ("lftp ", _TOOL.format("lftp", r"-u[ \t]{1,4}[^\s,]{1,60},")),
+    ("lftp ", r"(\blftp\b[^\n|]{0,200}?[ ]-u[ \t]{1,4}[^\s,]{1,60},[\"']?)([^\s\"'$]{5,200})"),
+    ("mosquitto_", _TOOL.format("mosquitto_(?:pub|sub|rr)", "-P[ ]")),
     *((word, r"(\b(?:sqlplus\b[^\n|;]{0,60}?[ \t][\"']?|oracle:thin:)[\w.$]{1,60}/)([^\s\"'@/]{6,200})") for word in ("sqlplus", "oracle:thin:")),
     ("rabbitmqctl", r"(\brabbitmqctl[ ][^\n|;]{0,60}?(?:add_user|change_password|authenticate_user)[ ]\S{1,60}[ ])([^\s$]{6,200})"),
     ("net use", r"(\bnet[ ](?:user[ ]\S{1,60}|use\b[^\n]{0,100}?[ ]\\\\[^\s]{1,100}(?:[ ]/user:\S{1,60})?)[ ])([^\s/*\"'][^\s\"']{5,200})"),
@@ -121,7 +122,7 @@ _OPTIONS = (
     *((word, r"(?i)((?:password|authentication|credential)\([\"'][\w.@-]{1,60}[\"'],[ ]?[\"'])(?P<judged>[^\s\"']{6,200})") for word in ("password(", "passwordauthentication(", "credential(")),
     *((f"random_{thing}", r"(\brandom_\w{6,8}\b(?:[^\n]{0,200}\n){1,20}?[ \t]{0,40}\"result\":\s{0,2}\")([^\s\"]{8,200})") for thing in ("password", "string")),
     (" / ", r"((?:\A|\n)[ \t]{0,8}(?:[*•-][ ])?[\w() -]{2,40}:[ ][\w.@+-]{2,60}[ ]/[ ])(?P<judged>(?=\S{0,60}(?:[!#$%&*+?^~]|[a-z][A-Z0-9]{1,9}[a-z]))[^\s/]{8,60})(?=\s|\Z)"),
-    *((user + sign, r"(\b(?:admin|root)(?:[ ]/[ ]|:))(?P<judged>[^\s/:]{8,60})(?=\s|\Z)") for user in ("admin", "root") for sign in (" / ", ":")),
+    *((user + sign, r"(\b(?:admin|root)(?:[ ]/[ ]|:|, `))(?P<judged>[^\s/:`\"']{8,60})(?=[`\"'\s]|\Z)") for user in ("admin", "root") for sign in (" / ", ":", ", `")),
     *((word, r"(\b(?:reset|invite|verify|confirm|activate|magic)[\w-]{0,20}/)(?P<judged>[\w.-]{20,400})") for word in "reset/ reset-password/ invite/ verify/ confirm/ activate/ magic/ magic-link/".split()),
     *((word, r"(://[^\s\"'`<>]{4,100}/(?:v[1-4]|push|hooks?|webhooks?|ping)/)(?P<judged>(?![0-9a-f]{40}\b|[0-9a-f]{64}\b)[\w-]{32,64})(?=[\s\"'`<>?]|\Z)") for word in "/v1/ /v2/ /v3/ /v4/ /push/ /hook/ /hooks/ /webhook/ /webhooks/ /ping/".split()),
     *((word, r"(\b(?:echo|printf)[ ](?:-\w{1,3}[ ]|[\"']?%s(?:\\n)?[\"']?[ ])?[\"']?(?:\w{1,32}:)?)([^\s\"'$|]{6,200})" + _TO_STDIN) for word in ("echo", "printf")),
@@ -137,7 +138,7 @@ _OPTIONS = (
     *((word, _HASH) for word in ("password_hash", "password-hash", "passwordhash", "passwd_hash")),
     *((word + " " + thing, _TOTP) for word in ("setup", "totp", "2fa", "mfa", "authenticator") for thing in ("key", "secret")),
     ("with key ", _TOTP),
-    *((word, _TOTP) for word in ("oathtool", "new secret key", "manually")),
+    *((word, _TOTP) for word in ("oathtool", "new secret key", "manually", "authenticator")),
     *((word + digit + " ", r"((?i:\bpassword|\bsecret|\bkey)[ ][05789][ ])([^\s\"'$<]{6,200})") for word in ("password ", "secret ") for digit in "05789"),
     ("wifi:", r"(WIFI:[^\n]{0,100}?P:)([^\s;]{6,100})(?=;)"),
     ("accounts: [", r"(\baccounts: \[\s{0,20}[\"'`])(0x[0-9a-f]{64})"),
@@ -147,6 +148,7 @@ _OPTIONS = (
     ("auth ", r"((?:\A|\n|> )AUTH[ ](?:[\w.-]{1,40}[ ])?)(?P<literal>[^\s\"']{6,200})(?=\s|\Z)"),
     *((word, r"(?i)(key\w{0,10}\"?\s?[:=]\s?)(\[(?:\s?\d{1,3},){15,63}\s?\d{1,3}\s?\])") for word in ("key: [", "key = [", "key=[", 'key": [')),
     ("_auth=", r"(_AUTH=[\"']?[\w.-]{1,40}[/:])([^\s\"'$/]{5,100})"),
+    ("/private-", r"(/private-)([0-9a-f]{32})(?=/)"),
     ("new value: ", r"((?:\A|\n)New value: )(?P<judged>[\w*+=-]{16,40})(?=\s|\Z)"),  # elasticsearch-reset-password
     ("pass:", r"(-pass(?:in|out|wd)?[ ][\"']?pass:)([^\s\"'$]{6,200})"),
     ("mc ", r"(\bmc[ ](?:alias[ ]set|config[ ]host[ ]add)[ ](?:\S{1,200}[ ]){3})([^\s\"'$]{6,200})"),
@@ -259,19 +261,21 @@ _LISTS = (
     r"|metadata get|describe|secrets? (?:create|set|put|delete|rm|add)|-o name|accessor|(?:(?-i:[a-z](?:Id|Arn|Name|Url))|(?<!secret)[_.](?:names?|id|uid|arn|url))[\"'}\])]*\s*(?:$|[|;&\n]|-o\b|--output)|(?:cat|head|tail|less|bat|sed|awk|grep|rg)\b[^|;&]*\.(?:[jt]sx?|py|md|go|rs|java|rb|php|html?|css|csv|pub|pem)\b"
 )
 _MAKES = r"(?i)\b(?:pwgen|pwqgen)\b|\bmkpasswd\b|\bopenssl rand\b|\bgen(?:key|psk)\b|\bsecrets\.(?:token_|choice)|secret_key\(|randomBytes|SecureRandom|/dev/u?random|\bwhoami -t\b|\blpass show [^|;]*-(?:p\b|-password)|gen\.secret|(?:^|[\s|;&(])(?:go)?pass (?:show \S|(?:-\S{1,20} )?[\w.@-]{1,40}/)"
+_DUMPS = r"\b(?:sops (?:-d|decrypt)|ansible-vault (?:view|decrypt)|vault kv get|chamber (?:read|export)|(?:go)?pass show|lpass show)\b"
 _PRINTS_CODE = r"-field=(?:pin|puk|code)\b|\boathtool\b|\b(?:get|show|item|accounts)\b[^|;]*(?:\b(?:totp|otp)\b|\baccounts code\b)"
+_SHELL = r"[$❯➜>]|PS |\w+@|[\w.@~:/\\()\[\] -]{1,60}[$%❯➜>] |(?:\S{1,30}[:~ ])?\S{1,30}# |(?:root|#) ?(?=(?:cat|vault|kubectl|op|pass|aws|az|gcloud|sops) )"
 _CONSOLE = r">>> |\(Pdb\)|In \[|\d\) |(?:irb|pry)\(|> |[\w.:\[\]()-]{1,40}(?:[=-]#|>) "
-_CHAT = r"(?:\[[^\]\n]{2,30}\d\][ ]|\d{1,2}:\d\d(?::\d\d)?[ ])?(?:[\w.-]{2,20}(?: [\w.]{1,20})?:|[QA]:|<[\w. -]{2,20}>|\[[\w.-]{2,20}\]) (?=\S)"
+_CHAT = r"(?:\[[^\]\n]{2,30}\d\][ ]|\d{1,2}:\d\d(?::\d\d)?[ ])?(?:[\w.-]{2,20}(?: [\w.]{1,20})?(?: \([\w:., ]{2,20}\))?:|[QA]:|<[\w. -]{2,20}>|\[[\w.-]{2,20}\]) (?=\S)"
 _ASKS = r"\?\s*\Z|[\]>] |(?i:\b(?:what|which|was|wie|quel|qual|cu[aá]l|got|have|need|send|schick|brauch)\b)"
 _INTRODUCES = r"(?i)(?:\bbelow|\bnext line|\bunten|\bnächste[nr]? zeile|ci-dessous|abajo|下の行|下記|以下|下面)[^\n]{0,40}\Z|\A\s*\"[^\"]{0,60}\b(?:initial|temporary|new|generated)\b[^\"]{0,60}\",\Z|\A1\) |(?:\b(?:is|was|ist|war|lautet|es|est)|[:：])\s*\Z|\A[ \t#*>]{0,8}(?:[\w-]{1,15} ){0,2}(?:password|passphrase|passwort|kennwort|contraseña|mot de passe|senha|пароль|密码|パスワード)[ \t*]{0,4}\Z"
 _LIST_HEADING = r"[^(){};=<>$\\|│\n]{3,200}[:：][ \t*]*|[ \t#*>\[-]{0,8}(?:[^\s(){};=<>$\\|,:]{1,30}[ ]){0,5}[^\s(){};=<>$\\|,:]{1,30}[^\s(){};=<>$\\|,:.](?:[ ]\([\w .,-]{2,40}\))?[ \t*\]]*|[^(){};=<>$\\|\n]{3,100}\b(?:one per line|accounts|logins|eine pro zeile)\b[^(){};=<>$\\|\n]{0,60}"
 _PUBLIC_LABEL = (
-    r"(?i)(?:host|server|user|name|space|login|e?-?mail|url|uri|address|port|(?<!secret)[_ ]?id|[ug]id|arn|version|date|time|stamp|at|created\w*|updated\w*|type|region|engine|lease\w*|path|file|kind|role|database|bucket"
+    r"(?i)(?:host|server|user|name|space|login|e?-?mail|url|uri|address|port|(?<!secret)(?<!secret_)[_ ]?id|[ug]id|arn|version|date|time|stamp|at|created\w*|updated\w*|type|region|engine|lease\w*|path|file|kind|role|database|bucket"
     r"|fingerprint|sha\d*|md5|hash|digest|etag|commit|revision|serial|expir\w*|public|public[_ ]?key|status|source|hash|checksum|accessor|image|tag)s?[\]\"'`\s]*[:=|│→]?[\s\"'`]*\Z"
 )
 _BARE = r"(?:" + _CHAT + r")?[ \t]*(?:=>?[ ]|>[ ]|Out\[\d{1,4}\]:[ ]|2\)[ ])?(?:b(?='))?[\"'`]?([^\s\"'`]{6,4000}?)[\"'`]?[ \t]*(?:\n|\Z)"
-_BLANK = r"(?:[ \t>]*(?:`{3}\w*|[-=*]{3,})?[ \t]*\n|[ #›!]{0,8}(?i:warning|note|info|hint)\b[^\n]{0,200}\n|[\w.@-]{2,7}\n){0,3}"
-_NOT_PRINTED = r"[\w.]+[(\[]|(?![A-Za-z0-9+/_-]{20,}=+\Z).*[/=]|\d+→|[^@]+@[\w.-]+\.\w+\Z|[\w.*-]+:(?:\d{2,5}|\*):"
+_BLANK = r"(?:[ \t>]*(?:`{3}\w*|[-=*]{3,})?[ \t]*\n|[ #›!]{0,8}(?i:warning|note|info|hint)\b[^\n]{0,200}\n|[\w.@-]{2,7}\n|\? [^\n]{0,60}\[hidden\][ ]*\n){0,3}"
+_NOT_PRINTED = r"[\w.]+[(\[]|(?![A-Za-z0-9+/_-]{20,}=+\Z)[\w.:@~,-]*[/=]|\d+→|[^@]+@[\w.-]+\.\w+\Z|[\w.*-]+:(?:\d{2,5}|\*):"
 
 
 def prints_secret(command: str) -> bool:
@@ -296,13 +300,14 @@ def _values_below(text: str, names: list[Match[str]], lines: list[tuple[int, int
         printed = prints_secret(command)
         if not printed and not on_line:
             continue
+        is_shell = printed and _compiled(_SHELL).match(line) is not None
         if printed or not _QUIET_ONLY.issuperset(on_line):
-            done = yield from _values_alone(text, line, command, end, printed=printed, is_named=not on_line.isdisjoint(("strong", "key")), is_strong="strong" in on_line)
-        if printed or (not on_line.isdisjoint(("strong", "talk", "place")) and _compiled(_LIST_HEADING).fullmatch(line)):
-            yield from _rows_below(text, end + 1, printed=printed)
+            done = yield from _values_alone(text, line, command, end, printed=printed, is_shell=is_shell, is_named=not on_line.isdisjoint(("strong", "key")), is_strong="strong" in on_line)
+        if is_shell or (not printed and not on_line.isdisjoint(("strong", "talk", "place")) and _compiled(_LIST_HEADING).fullmatch(line)):
+            yield from _rows_below(text, end + 1, printed=is_shell, is_dump=_compiled(_DUMPS).search(command) is not None)
 
 
-def _values_alone(text: str, line: str, command: str, end: int, *, printed: bool, is_named: bool, is_strong: bool) -> Generator[tuple[int, int], None, int]:
+def _values_alone(text: str, line: str, command: str, end: int, *, printed: bool, is_shell: bool, is_named: bool, is_strong: bool) -> Generator[tuple[int, int], None, int]:
     """Yield the values that stand alone below a line, and return where the last one ends."""
     done = 0
     below = _compiled(_BLANK + _BARE).match(text, end + 1)
@@ -322,10 +327,10 @@ def _values_alone(text: str, line: str, command: str, end: int, *, printed: bool
         yield below.start() + cell[0], below.start() + cell[1]
     while below:
         value = below[1]
-        is_printed = is_sure and ((_looks_secret(value, True) and not _compiled(_NOT_PRINTED).match(value)) or (bool(command) and _chosen(value, is_literal=True) > 1))
+        is_printed = is_sure and ((_looks_secret(value, True) and not _compiled(_NOT_PRINTED).match(value)) or (bool(command) and _chosen(value, is_literal=is_shell) > 1))
         if _compiled(_PRINTS_CODE).search(command) if value.isdigit() else (
             _shape(value) >= (1 if is_sure else 2 if line.endswith("?") else 3)
-            or (is_printed and (not _is_name(value) or _chosen(value, is_literal=True) > 1))
+            or (is_printed and (not _is_name(value) or _chosen(value, is_literal=is_shell) > 1))
             or (is_introduced and _chosen(value, is_literal=line.startswith("1)")) > 1 and not _compiled(_NOT_PRINTED).match(value))
         ):
             yield below.span(1)
@@ -334,7 +339,7 @@ def _values_alone(text: str, line: str, command: str, end: int, *, printed: bool
     return done
 
 
-def _rows_below(text: str, start: int, *, printed: bool) -> Iterator[tuple[int, int]]:
+def _rows_below(text: str, start: int, *, printed: bool, is_dump: bool) -> Iterator[tuple[int, int]]:
     """Yield the last cell of the rows below a line that announces them, if it can be a secret."""
     is_empty = False
     for number in range(MAX_LIST):
@@ -350,7 +355,9 @@ def _rows_below(text: str, start: int, *, printed: bool) -> Iterator[tuple[int, 
             words = row.split() if printed else []
             if len(words) > 1 and all(is_random(word) and _shape(word) > 1 for word in words):
                 yield start, end
-            cell = _last_cell(row, printed=printed)
+            cell = _last_cell(row, printed=printed, is_dump=is_dump)
+            if is_dump and (sentence := _compiled(r"[\w.-]+:[ ]+([^\W\d_]+(?:[ ][^\W_]+){2,12})\s*\Z").match(row)):
+                yield start + sentence.start(1), start + sentence.end(1)
             if cell is None and not printed:
                 break
             if cell and cell[1]:
@@ -360,7 +367,7 @@ def _rows_below(text: str, start: int, *, printed: bool) -> Iterator[tuple[int, 
         start = end + 1
 
 
-def _last_cell(row: str, *, printed: bool) -> tuple[int, int] | None:
+def _last_cell(row: str, *, printed: bool, is_dump: bool = False) -> tuple[int, int] | None:
     """Return the place of a secret at the end of a row, such as `user:value`, `name  value`, `"name": "value",`, `│ name │ value │`.
 
     It is empty if the last cell is no secret, and None if the text is no row.
@@ -376,7 +383,7 @@ def _last_cell(row: str, *, printed: bool) -> tuple[int, int] | None:
     if not printed and (_compiled(r"[(){};=<>$\\]|[.!?][ ]+\Z").search(label) or _compiled(r"\w+(?:\.\w+)*[(\[]|[A-Z_\d]+\Z|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\Z").match(value)):
         return None
     is_public = (not pair and _compiled(_PUBLIC_LABEL).search(label)) or len(value) > JUDGED_CHARACTERS or _compiled(_NOT_PRINTED).match(value)
-    is_secret = _shape(value) > 1 or (_chosen(value) > 2 and (not printed or _kinds(value) == 3 or not set(value).isdisjoint(_SYMBOLS + "$@")))
+    is_secret = _shape(value) > 1 or (is_dump and _chosen(value, is_literal=True) > 1) or (_chosen(value) > 2 and (not printed or _kinds(value) == 3 or not set(value).isdisjoint(_SYMBOLS + "$@")))
     return (at, end) if is_secret and not is_public else (0, 0)
 
 
@@ -469,6 +476,8 @@ def _chosen(value: str, *, is_literal: bool = False) -> int:
         return 0
     if value.isalpha():
         return int(value[1:].islower())
+    if _compiled(r"[a-z_]+(?:\.[a-z_]+)+").fullmatch(value):
+        return 0
     if _compiled(r"(?!(?=.*\d.*\d)[A-Z\d]{8,}\Z)[A-Z_\d]+|[0-9a-f]{6,40}|(?:\d+[a-z]{1,2})+|[a-z]+(?:_[a-z\d]+)+|[a-z]+\d{0,3}|v?\d[\d.-]*\w?|[A-Z][\w]*(?:\.[A-Z]\w*)+|[a-z]\w*(?:\.[a-zA-Z]\w*)").fullmatch(value):
         return 1 + value[-1].isdigit() if value.isalnum() and value.islower() else 0
     if any(sign in value for sign in "!#$%&*+?~^@;") or any(map(str.isdigit, value)):
@@ -534,11 +543,12 @@ def _setting(text: str, name: Match[str]) -> tuple[int, int] | None:
         return None
     key, quote, start = text[name.start() : behind.end("suffix")], behind["quote"], behind.end()
     sign = (behind["given"] or behind["passed"]).strip()
-    is_variable = key.isupper() and sign == "="
+    line = text.rfind("\n", max(0, name.start() - REACH), name.start()) + 1
+    is_option = _compiled(r".*\s--?[\w-]*\Z").match(text, line, name.start()) is not None
+    is_variable = (key.isupper() or is_option) and sign in ("=", "=>")
     is_password = _compiled(_PASSWORD_KEY).fullmatch(key) is not None
     if not is_password and not (is_variable and key.endswith(("SECRET", "SECRET_KEY"))) and not (quote and key == "secret" and behind["given"]):
         return None
-    line = text.rfind("\n", max(0, name.start() - REACH), name.start()) + 1
     if quote or sign.endswith(">"):
         end = text.find(quote or "<", start, start + 64)
         value = text[start : max(start, end)]
@@ -559,7 +569,7 @@ def _setting(text: str, name: Match[str]) -> tuple[int, int] | None:
         is_variable = is_variable or (sign == "=" and text[start - 1] == "=" and _chosen(value) > 1)
         is_setting = (is_variable and text[end : end + 1] not in ("(", "[", ".")) or bool(is_alone and is_data and not is_word)
     lowest = 3 if (key == "pass" and line == name.start() and not quote) or (not is_password and not is_variable) else 1
-    is_literal = behind["given"] == "=" and (key.isupper() or _compiled(r"(?:[\w.]*|.*\s--?[\w-]*)\Z").match(text, line, name.start()) is not None)
+    is_literal = (behind["given"] or "").strip() in ("=", "=>") and (sign != "=" or behind["given"] == "=") and (is_variable or _compiled(r"[\w.]*\Z").match(text, line, name.start()) is not None)
     return (start, end) if is_setting and _chosen(value, is_literal=is_literal) >= lowest else None
 
 
@@ -647,7 +657,7 @@ MAX_LIST = 60
 MAX_ROWS = 1000
 """Rows that are searched below a table's heading."""
 
-_HEADING = r"(?i)[ \t*`\"']{0,30}(?:[\w-]{1,20}[ _-]){0,3}(?:passwords?|passwd|passphrase|pass|pwd|pw|secret|token|api[ _-]?key|secret[ _-]?(?:access[ _-]?)?key|access[ _-]?token|credentials?|passwort|kennwort|contraseña|mot de passe|senha|пароль|密码|パスワード)[ \t*`\"']{0,30}"
+_HEADING = r"(?i)[ \t*`\"']{0,30}(?:[\w-]{1,20}[ _-]){0,3}(?:passwords?|passwd|passphrase|pass|pwd|pw|pin|puk|secret|token|api[ _-]?key|secret[ _-]?(?:access[ _-]?)?key|access[ _-]?token|credentials?|passwort|kennwort|contraseña|mot de passe|senha|пароль|密码|パスワード)[ \t*`\"']{0,30}"
 
 
 _USER_HEADING = r"(?i)\b(?:user|username|login|benutzer|usuario|utilisateur|zugang|account)\b"
@@ -662,9 +672,10 @@ def _table_cells(text: str, headings: list[tuple[int, int]]) -> Iterator[tuple[i
     for start, end in headings:
         if start < done or text[end : end + 1] != "\n" or not no_code.match(text, start) or not has_cells.search(text, start, end):
             continue
-        columns, delimiter, count = _secret_columns(text[start:end])
+        columns, delimiter, heads = _secret_columns(text[start:end])
         if not columns:
             continue
+        count = len(heads)
         cells_of: dict[int, list[tuple[int, int, str]]] = {}
         for _ in range(MAX_ROWS):
             start = end + 1
@@ -672,10 +683,12 @@ def _table_cells(text: str, headings: list[tuple[int, int]]) -> Iterator[tuple[i
             end = end if end >= 0 else min(len(text), start + MAX_LINE)
             row = text[start:end].replace("│", "|")
             cells = _cells(row, delimiter)
+            if not delimiter and len(cells) == count:
+                cells = [((head, at[1]), cell) for head, (at, cell) in zip(heads, cells)]
             if len(cells) == count or (not delimiter and len(cells) > 1):
                 for position, cell in cells:
                     value = cell.strip(" \t\r*`\"'")
-                    if position[0] in columns and " " not in value:
+                    if position[0] in columns and (" " not in value or f"`{value}`" in cell):
                         begin = start + position[1] + cell.index(value)
                         cells_of.setdefault(position[0], []).append((begin, begin + len(value), value))
             elif not row or row.strip("-+| \t─┼├┤"):
@@ -685,27 +698,27 @@ def _table_cells(text: str, headings: list[tuple[int, int]]) -> Iterator[tuple[i
         done = max(done, start)
         for column, values in cells_of.items():
             # Where one cell is a secret, the others are too.
-            is_sure = any(_shape(value) > 1 or (columns.get(column, True) and _chosen(value) > 2) for _, _, value in values)
-            yield from ((begin, stop) for begin, stop, value in values if _shape(value) > 1 or (is_sure and _chosen(value)))
+            is_sure = any(_shape(value) > 1 or (columns.get(column) and _chosen(value) > 2) for _, _, value in values)
+            yield from ((begin, stop) for begin, stop, value in values if _shape(value) > 1 or (is_sure and (_chosen(value, is_literal=True) or " " in value)) or (columns.get(column) is None and value.isdigit() and len(value) > 3))
 
 
-def _secret_columns(line: str) -> tuple[dict[int, bool], str, int]:
-    """Return which columns of a heading hold secrets and whether they are called just that, what parts them ("" for alignment), and how many there are."""
+def _secret_columns(line: str) -> tuple[dict[int, bool | None], str, list[int]]:
+    """Return which columns of a heading hold secrets and whether they are called just that (None if they hold digits), what parts them ("" for alignment), and where all columns are."""
     copied = _compiled(r"(?i)copy [\w.\"]+ \(([^()]{1,400})\) from stdin;").fullmatch(line) if "(" in line else None
     selected = _compiled(r"(?i)[\w=#> -]*\bselect ([\w, ]{3,200}) from [^\n]*").fullmatch(line) if "elect" in line or "ELECT" in line else None
     if copied or selected:
         line = copied[1].replace(", ", "\t") if copied else re.sub(", ?", "|", selected[1])  # type: ignore[index]
     if "=" in line or "(" in line or len(line) > MAX_LINE:
-        return {}, "", 0
+        return {}, "", []
     if _compiled(r"\d\.\d").search(line):
-        return {}, "", 0
-    line = line.replace("│", "|").lstrip("#")
+        return {}, "", []
+    line = _compiled(r"\A#(?=[ ]\S+[ ]{2})").sub(" ", line.replace("│", "|")).lstrip("#")
     delimiter = next((one for one in "|\t;," if one in line), ":" if _compiled(r"#?[ ]?[\w-]{2,20}(?::[\w-]{2,20}){1,4}").fullmatch(line) else "")
     cells = _cells(line, delimiter)
     if len(cells) < 2 or max(len(cell) for _, cell in cells) >= 60:
-        return {}, "", 0
-    columns = {at[0]: _compiled(_PASSWORD_KEY).fullmatch(cell.strip(" \t*`\"'")) is not None for (at, cell), (_, left) in zip(cells, [cells[0], *cells]) if _compiled(_HEADING).fullmatch(cell) or (not cell.strip() and delimiter == "|" and _compiled(_USER_HEADING).search(left))}
-    return columns, delimiter, len(cells)
+        return {}, "", []
+    columns = {at[0]: None if cell.strip() in ("PIN", "PUK") else _compiled(_PASSWORD_KEY).fullmatch(cell.strip(" \t*`\"'")) is not None for (at, cell), (_, left) in zip(cells, [cells[0], *cells]) if _compiled(_HEADING).fullmatch(cell) or (not cell.strip() and delimiter == "|" and _compiled(_USER_HEADING).search(left))}
+    return columns, delimiter, [at[0] for at, _ in cells]
 
 
 def _cells(line: str, delimiter: str) -> list[tuple[tuple[int, int], str]]:
@@ -779,7 +792,7 @@ _EVIDENCE = (
     ("behind", r"\A[ ]/\*", -6),
     ("gap", r"\).*\w", -1),
     ("gap", r".{60}", -1),
-    ("gap", r"[,;|{}\n](?:\s*[\w\"'.\])-]+){0,3}[\w\])][\"']?\s?[:=：]\s?[\"']?\Z", -3),
+    ("gap", r"[,;|{}\n](?:\s*[\w\"'.()\]-]+){0,7}[\w\])][\"']?\s?[:=：]\s?[\"']?\Z", -3),
     ("before", r"\{\{[^}]*\Z", -6),
     ("gap", r";base64,\Z|enc\[|\b(?:file|ids?|etag|commit|sha\d{0,3}|hash|digest|ref|trace|request|req|job|build|see|in|at|by|or|branch|tag|run|version|image|using|user|username|host|port|hashed with)[ :#=\"'`]{1,4}\Z|(?:id|_by|commit|hash|sha\d{0,3}|digest|etag)[\"'`]{0,2}\s?[:=][ \"'`]{0,2}\Z", -6),
     ("gap", r"\A[\"'`],\s{0,8}[\"'`]\Z|\A[\"',]{1,3}\s{1,40}[\"']?value[\"']?\s?[:=]\s?[\"']?\Z", 3),
@@ -798,8 +811,8 @@ _NEXT_LINE = r"[ \t]*(?:[ \t][|>][+-]?\d?[ \t]*)?\n\s{0,40}(?:(?:`{3}\w*|[-=*]{3
 _LINE_AND_NEXT = r"[^\n]*(?:\n\s{0,40}(?:(?:`{3}\w*|[-=*]{3,})[ \t]*\n\s{0,40})?[^\n]*)?"
 _AS_HEADING = r"[^\n]*\bcopy\b[^\n]*|[\"'`*#:.)\]}]{0,3}(?:(?: [^\W\d_]{1,20}){1,3}| (?:for|of|für|de|pour|para)[^.!?\n]{0,30})?"
 # Names whose value can be digits alone.
-_IS_PASSWORD = r"key(?:[ ]content|[ ]')|pass(?:[wpc]|e?(?![a-z]))|wpa|pwd|pw|psk|securestring|masterauth|mdp|kennwort|senha|contrase|clave|wachtwoord|heslo|parola|şifre|lösenord|has[lł]o|пароль|[\u3040-\ud7af]"
-_OF_DIGITS = r".*(?:pin|puk|code|código|codigo)|passw\w{1,3}|p(?:ass)?w\w?|kennwort|senha|contrase\w{1,2}|clave|[\u3040-\ud7af]+|.*schlüssel"
+_IS_PASSWORD = r"schlüsselinhalt|secret[ ](?:key[ ])?[=:]|pin[ ]|key(?:[ ]content|[ ]')|pass(?:[wpc]|e?(?![a-z]))|wpa|pwd|pw|psk|securestring|masterauth|mdp|kennwort|senha|contrase|clave|wachtwoord|heslo|parola|şifre|lösenord|has[lł]o|пароль|[\u3040-\ud7af]"
+_OF_DIGITS = r".*(?:pin|puk|tan|code|código|codigo)|passw\w{1,3}|p(?:ass)?w\w?|kennwort|senha|contrase\w{1,2}|clave|[\u3040-\ud7af]+|.*schlüssel"
 
 
 def _spoken_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
@@ -815,7 +828,8 @@ def _spoken_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator
         shape = _shape(text[start:end])
         if not shape and may_be_chosen:
             is_apart = text[start - 1 : start] in tuple("\"'`“„「«") or _compiled(r"[ ]?(?:\n|\Z)").match(text, end)
-            shape = (_chosen(text[start:end]) > (1 if is_apart else 2)) * (1 + (_kinds(text[start:end]) == 3))
+            value = text[start:end]
+            shape = (_chosen(value) > (1 if is_apart else 2)) * (1 + (_kinds(value) == 3 or (not value.isalnum() and any(map(str.isdigit, value)))))
         if not shape:
             continue
         around = [name for name in names[max(0, last - 4) : last + 2] if start - 2 * REACH < name.start() < start or end <= name.start() < end + REACH]
@@ -885,13 +899,13 @@ def _near_hint(text: str, hints: list[int], start: int, end: int, lines: int) ->
     at = bisect(hints, start)
     is_near = (at and start - hints[at - 1] < NEARBY and text.count("\n", hints[at - 1], start) < lines) or (at < len(hints) and hints[at] - end < REACH and "\n" not in text[end : hints[at]])
     value = text[start:end]
-    if is_near and len(value) > 7 and _chosen(value) > 2 and (_kinds(value) == 3 or (_kinds(value) == 2 and not value.islower() and not set(value).isdisjoint(_SYMBOLS))) and not _compiled(_NOT_PRINTED).match(value):
+    if is_near and len(value) > 7 and (lines < 4 or not value.isalnum() or is_random(value)) and text[start - 1 : start] != "=" != text[end : end + 1] and _chosen(value) > 2 and (_kinds(value) == 3 or (_kinds(value) == 2 and not value.islower() and not set(value).isdisjoint(_SYMBOLS))) and not _compiled(_NOT_PRINTED).match(value):
         yield start, end
 
 
 _NAMED_USER = r"[\"'`*]{0,3}(?P<user>[\w.+-]{2,40}(?:@[\w.-]{3,40})?)[\"'`*]{0,3}"
 _PAIR = (
-    r"[^\n]{0,40}?(?:[:(=→＝：]|\b(?:with|as|is|are|use|mit|als|ist|con|como|com|avec|par))[ ]?" + _NAMED_USER
+    r"[^\n]{0,40}?(?:[:(=→＝：は]|\b(?:with|as|is|are|use|mit|als|ist|con|como|com|avec|par))[ ]?" + _NAMED_USER
     + r"(?P<sign>:|[ ]?/[ ]|[ ]?[,|+][ ]|[ ](?:and|und|y|et|e|with|mit|con|avec)[ ])[\"'`*]{0,3}(?P<value>[^\s\"'`<>|,()]{5,40}?)[\"'`*]{0,3}(?=[.,;!)]?(?:\s|\Z))"
 )
 
@@ -922,7 +936,7 @@ _PHRASE = (
 _QUOTED_WORDS = r"[^\n\"'`“「]{0,60}[\"'`“「]{1,3}" + _WORDS + r"(?=[\"'`”」])"
 _QUOTED_CHOICE = r"\w{0,6}[ ](?:is[ ]|=[ ])?[\"“'`](?=[^\n\"”'`]{0,30}\d)(?=\S{1,20}[ ])([^\W_][^\n\"”'`]{5,30})[\"”'`]"
 _APP_PASSWORD = r"(?<![\w-])(?![0-9a-f -]{19})((?:[a-z0-9]{4}[ -]){3}[a-z0-9]{4})(?![\w-]| \w)"
-_PHRASED = r"pass[_ -]?phrase|frase|.*(?:phrase|mnemonic|seed|words?)|passw"
+_PHRASED = r"pass[_ -]?phrase|frase|.*(?:phrase|mnemonic|seed|words?|wallet|metamask)|passw"
 _FUNCTION_WORDS = frozenset((
         "the this that these those and for not but are was were has have had can cannot will would should must may you your our its their with from into than then when which what "
         "been being does did done only also must need needs needed stored required used set sets wrong missing empty invalid valid correct minimum characters long words word same here there "
