@@ -44,15 +44,15 @@ _FOREIGN = (
 """Names of secrets in other languages, in lower case. `_` is a space, as above."""
 
 # A name, beginning at one of its words. Words without a group count only in a sentence.
-_NAME = r"""(?x)(?P<pin>(?<![a-z])(?:pins?|puk|tan(?=:))(?![a-z])|pin-?code|pass[_ -]?code|(?<=zugangs)code|(?<=tür)code|(?<=bestätigungs)code|(?<=sicherheits)code)
+_NAME = r"""(?x)(?P<pin>(?<![a-z])(?:pins?|puk|otp|tan(?=:))(?![a-z])|pin-?code|pass[_ -]?code|(?<=zugangs)code|(?<=tür)code|(?<=bestätigungs)code|(?<=sicherheits)code)
     |(?P<strong>secret|(?<!expected[ ])token(?!i[sz])|passw|pass[_ -]?(?:phrase|code|key)|pass(?![a-z])|pwd|(?<![a-z])(?:pw|psk|psw)(?![a-z])|(?<=_)pw(?![a-z])
     |_pat(?![a-z])|(?<=root)pw|(?<=bind)pw|(?<=db)pw(?![a-z])|pw(?=["']?[ ]?[:=])|credential|authorization|authtok|masterauth|dockerconfigjson
-    |kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|salasana|adgangskode|geheimnis|chave|chiave|sleutel|mdp|(?<=mot[ _]de[ _])passe|(?<=motde)passe|(?<=palavra-)passe|(?<=option[ ])key(?=[ ]')|key(?=[ ]content)|securestring|(?<![a-z])[cx]srf(?![a-z])|totp|app-spe[cz]ifi\w{1,4}|creds(?![a-z])|zugangsdaten|identifiants|credenziali|frase[ ](?:de[ ]paso|secreta|semilla)|phrase[ ]secrète)
+    |passord|kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|salasana|adgangskode|geheimnis|chave|chiave|sleutel|mdp|(?<=mot[ _]de[ _])passe|(?<=motde)passe|(?<=palavra-)passe|(?<=option[ ])key(?=[ ]')|key(?=[ ]content)|securestring|(?<![a-z])[cx]srf(?![a-z])|totp|app-spe[cz]ifi\w{1,4}|creds(?![a-z])|zugangsdaten|identifiants|credenziali|frase[ -](?:senha|passe|de[ ]paso|secreta|semilla)|phrase[ ]secrète)
     |(?P<key>(?<!user\.signing)key(?![a-z]))
-    |(?P<weak>(?<![a-z])(?:auth_users|auth|sid|session|otp|mfa)(?![a-z])|(?<=ses)sid(?![a-z])|session_?id(?![a-z])|csrf_?token|(?<=_)session(?![a-z])|(?<![a-z])(?:salt|hmac)(?![a-z])|appid|rotat(?:ed|e|ing)(?![a-z]))
+    |(?P<weak>(?<![a-z])(?:auth_users|auth|sid|session|mfa)(?![a-z])|(?<=ses)sid(?![a-z])|session_?id(?![a-z])|csrf_?token|(?<=_)session(?![a-z])|(?<![a-z])(?:salt|hmac)(?![a-z])|appid|rotat(?:ed|e|ing)(?![a-z]))
     |(?P<code>(?<![a-z])c[oó]d(?:e|igo)(?![a-z])|コード)
     |(?P<phrase>(?:12|24)[ ]words?(?![a-z])|wallet(?![a-z])|metamask|(?:(?:seed|recovery|backup|secret|mnemonic)[ _-]?)?phrase|mnemonic|(?<![a-z])seed(?![a-z]))
-    |(?P<talk>login|ログイン|登录|로그인|логин|anmeld(?:en|e|ung)|meldet?[ ]sich|connexion|con[eé]ct(?:er|ar|ate|ez)|accès|accesos?(?![a-z])|accesso|basic認証|entra(?=[ ]con[ ])|log[ ]in|logged[ ]in|sign[ ]in|zug[aä]nge?(?![a-z])|jeton|usuario|benutzer)
+    |(?P<talk>login|ログイン|登录|로그인|логин|anmeld(?:en|e|ung)|meldet?[ ]sich|connexion|con[eé]ct(?:er|ar|ate|ez)|basic[ -]auth(?![a-z])|accès|accesos?(?![a-z])|accesso|basic認証|entra(?=[ ]con[ ])|log[ ]in|logged[ ]in|sign[ ]in|zug[aä]nge?(?![a-z])|jeton|usuario|benutzer)
     |(?P<place>(?<![\w/.-])(?:root|admin|accounts?)(?![\w-])|(?<![a-z])(?:vpn|wi-?fi|wlan|wpa2?|jump[ ]host|ssid)(?![a-z]))"""
 _OPENS = (
     r"(?:api|access|private|account|auth|encryption|signing|master|shared|app|application|admin|aes|hmac|fernet|crypto|cipher|subscription"
@@ -148,6 +148,7 @@ _OPTIONS = (
     ("auth ", r"((?:\A|\n|> )AUTH[ ](?:[\w.-]{1,40}[ ])?)(?P<literal>[^\s\"']{6,200})(?=\s|\Z)"),
     *((word, r"(?i)(key\w{0,10}\"?\s?[:=]\s?)(\[(?:\s?\d{1,3},){15,63}\s?\d{1,3}\s?\])") for word in ("key: [", "key = [", "key=[", 'key": [')),
     ("_auth=", r"(_AUTH=[\"']?[\w.-]{1,40}[/:])([^\s\"'$/]{5,100})"),
+    *((word, r"(\"(?!name|kind|type)[\w.-]{1,60}\": ?\")(?P<judged>[A-Za-z0-9+/]{8,4000}={0,2})(?=\"[,}])") for word in ('"kind":"secret"', '"kind": "secret"')),
     ("/private-", r"(/private-)([0-9a-f]{32})(?=/)"),
     ("new value: ", r"((?:\A|\n)New value: )(?P<judged>[\w*+=-]{16,40})(?=\s|\Z)"),  # elasticsearch-reset-password
     ("pass:", r"(-pass(?:in|out|wd)?[ ][\"']?pass:)([^\s\"'$]{6,200})"),
@@ -263,9 +264,9 @@ _LISTS = (
 _MAKES = r"(?i)\b(?:pwgen|pwqgen)\b|\bmkpasswd\b|\bopenssl rand\b|\bgen(?:key|psk)\b|\bsecrets\.(?:token_|choice)|secret_key\(|randomBytes|SecureRandom|/dev/u?random|\bwhoami -t\b|\blpass show [^|;]*-(?:p\b|-password)|gen\.secret|(?:^|[\s|;&(])(?:go)?pass (?:show \S|(?:-\S{1,20} )?[\w.@-]{1,40}/)"
 _DUMPS = r"\b(?:sops (?:-d|decrypt)|ansible-vault (?:view|decrypt)|vault kv get|chamber (?:read|export)|(?:go)?pass show|lpass show)\b"
 _PRINTS_CODE = r"-field=(?:pin|puk|code)\b|\boathtool\b|\b(?:get|show|item|accounts)\b[^|;]*(?:\b(?:totp|otp)\b|\baccounts code\b)"
-_SHELL = r"[$❯➜>]|PS |\w+@|[\w.@~:/\\()\[\] -]{1,60}[$%❯➜>] |(?:\S{1,30}[:~ ])?\S{1,30}# |(?:root|#) ?(?=(?:cat|vault|kubectl|op|pass|aws|az|gcloud|sops) )"
+_SHELL = r"kind|[$❯➜>]|PS |\w+@|[\w.@~:/\\()\[\] -]{1,60}[$%❯➜>] |(?:\S{1,30}[:~ ])?\S{1,30}# |(?:root|#) ?(?=(?:cat|vault|kubectl|op|pass|aws|az|gcloud|sops) )"
 _CONSOLE = r">>> |\(Pdb\)|In \[|\d\) |(?:irb|pry)\(|> |[\w.:\[\]()-]{1,40}(?:[=-]#|>) "
-_CHAT = r"(?:\[[^\]\n]{2,30}\d\][ ]|\d{1,2}:\d\d(?::\d\d)?[ ])?(?:[\w.-]{2,20}(?: [\w.]{1,20})?(?: \([\w:., ]{2,20}\))?:|[QA]:|<[\w. -]{2,20}>|\[[\w.-]{2,20}\]) (?=\S)"
+_CHAT = r"(?:\[[^\]\n]{2,30}\d\][ ]|\d[\d./:, -]{6,20} - |\d{1,2}:\d\d(?::\d\d)?[ ])?(?:[\w.-]{2,20}(?: [\w.]{1,20})?(?: \([\w:., ]{2,20}\))?:|[QA]:|<[\w. -]{2,20}>|\[[\w.-]{2,20}\]) (?=\S)"
 _ASKS = r"\?\s*\Z|[\]>] |(?i:\b(?:what|which|was|wie|quel|qual|cu[aá]l|got|have|need|send|schick|brauch)\b)"
 _INTRODUCES = r"(?i)(?:\bbelow|\bnext line|\bunten|\bnächste[nr]? zeile|ci-dessous|abajo|下の行|下記|以下|下面)[^\n]{0,40}\Z|\A\s*\"[^\"]{0,60}\b(?:initial|temporary|new|generated)\b[^\"]{0,60}\",\Z|\A1\) |(?:\b(?:is|was|ist|war|lautet|es|est)|[:：])\s*\Z|\A[ \t#*>]{0,8}(?:[\w-]{1,15} ){0,2}(?:password|passphrase|passwort|kennwort|contraseña|mot de passe|senha|пароль|密码|パスワード)[ \t*]{0,4}\Z"
 _LIST_HEADING = r"[^(){};=<>$\\|│\n]{3,200}[:：][ \t*]*|[ \t#*>\[-]{0,8}(?:[^\s(){};=<>$\\|,:]{1,30}[ ]){0,5}[^\s(){};=<>$\\|,:]{1,30}[^\s(){};=<>$\\|,:.](?:[ ]\([\w .,-]{2,40}\))?[ \t*\]]*|[^(){};=<>$\\|\n]{3,100}\b(?:one per line|accounts|logins|eine pro zeile)\b[^(){};=<>$\\|\n]{0,60}"
@@ -297,7 +298,7 @@ def _values_below(text: str, names: list[Match[str]], lines: list[tuple[int, int
         prompt = _compiled(_PROMPT).match(line)
         command = line[prompt.end() :] if prompt else ""
         on_line = {name.lastgroup for name in names[bisect(starts, start - 1) : bisect(starts, end)]}
-        printed = prints_secret(command)
+        printed = prints_secret(command) or _compiled(r"kind: Secret\s*").fullmatch(line) is not None
         if not printed and not on_line:
             continue
         is_shell = printed and _compiled(_SHELL).match(line) is not None
@@ -378,7 +379,7 @@ def _last_cell(row: str, *, printed: bool, is_dump: bool = False) -> tuple[int, 
     pair = _compiled(r"[A-Za-z_][\w.@+-]{1,40}:(?!//)(?=\S)").match(row, at, end) if not label.strip(" \t>*•-") else None
     at = pair.end() if pair else at
     value = row[at:end]
-    if (not pair and not label.endswith(("  ", "\t", "| ", "│ ", ": ", ":", "=", "= ", " / ", " - ", " – ", " + "))) or (not printed and _compiled(_UUID).fullmatch(value)):
+    if (not pair and not label.endswith(("  ", "\t", "| ", "│ ", ": ", ":", "=", "= ", " / ", " - ", " – ", " + ")) and not (label.endswith(", ") and ": " in label and _shape(value) > 2)) or (not printed and _compiled(_UUID).fullmatch(value)):
         return None
     if not printed and (_compiled(r"[(){};=<>$\\]|[.!?][ ]+\Z").search(label) or _compiled(r"\w+(?:\.\w+)*[(\[]|[A-Z_\d]+\Z|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\Z").match(value)):
         return None
@@ -634,6 +635,9 @@ def _cookie_values(text: str, places: Places) -> Iterator[tuple[int, int]]:
     for at in sorted([*places.get("cookie", ()), *places.get(" -b", ())]):
         if at < stop:  # already searched with the previous one
             continue
+        if text.startswith('cookies": [', at):
+            end = text.find("]", at, at + 8000)
+            yield from (value.span(1) for value in _compiled(r'"value": ?"([^"\s]{16,4000})"').finditer(text, at, max(at, end)) if is_random(value[1][:JUDGED_CHARACTERS]) or value[1][0:3] == "eyJ")
         head = _compiled(_COOKIE).match(text, at)
         if head is None:
             continue
@@ -661,14 +665,15 @@ _HEADING = r"(?i)[ \t*`\"']{0,30}(?:[\w-]{1,20}[ _-]){0,3}(?:passwords?|passwd|p
 
 
 _USER_HEADING = r"(?i)\b(?:user|username|login|benutzer|usuario|utilisateur|zugang|account)\b"
+_NO_BRACKETS = str.maketrans("()", "  ")
 
 
 def _table_cells(text: str, headings: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Yield the values in the secret columns of each table or CSV text."""
     done = 0
-    no_code = _compiled(r"[^\n=(]*\n|(?i:copy) ")
+    no_code = _compiled(r"[^\n=(]*\n|(?i:copy |insert into )")
     # Its first character is one of a set, for which the search skips ahead.
-    has_cells = _compiled(r"[ |│\t;,:cC](?:(?<=\S[|│\t;,])|(?<=\w:)(?=\w)|(?<=\S )[ |│\t;,]|(?<=[cC])(?i:opy))")
+    has_cells = _compiled(r"[ |│\t;,:cCiI](?:(?<=\S[|│\t;,])|(?<=\w:)(?=\w)|(?<=\S )[ |│\t;,]|(?<=[cC])(?i:opy)|(?<=[iI])(?i:nsert ))")
     for start, end in headings:
         if start < done or text[end : end + 1] != "\n" or not no_code.match(text, start) or not has_cells.search(text, start, end):
             continue
@@ -676,12 +681,14 @@ def _table_cells(text: str, headings: list[tuple[int, int]]) -> Iterator[tuple[i
         if not columns:
             continue
         count = len(heads)
+        is_inserted = text[start:end].rstrip().endswith(("VALUES", "values"))
         cells_of: dict[int, list[tuple[int, int, str]]] = {}
         for _ in range(MAX_ROWS):
             start = end + 1
             end = text.find("\n", start, start + MAX_LINE)
             end = end if end >= 0 else min(len(text), start + MAX_LINE)
             row = text[start:end].replace("│", "|")
+            row = row.translate(_NO_BRACKETS).rstrip(" ,;") if is_inserted else row
             cells = _cells(row, delimiter)
             if not delimiter and len(cells) == count:
                 cells = [((head, at[1]), cell) for head, (at, cell) in zip(heads, cells)]
@@ -704,10 +711,10 @@ def _table_cells(text: str, headings: list[tuple[int, int]]) -> Iterator[tuple[i
 
 def _secret_columns(line: str) -> tuple[dict[int, bool | None], str, list[int]]:
     """Return which columns of a heading hold secrets and whether they are called just that (None if they hold digits), what parts them ("" for alignment), and where all columns are."""
-    copied = _compiled(r"(?i)copy [\w.\"]+ \(([^()]{1,400})\) from stdin;").fullmatch(line) if "(" in line else None
+    copied = _compiled(r"(?i)(?:copy|insert into) [\w.\"`]+ ?\(([^()]{1,400})\) (?:from stdin;|values *)").fullmatch(line) if "(" in line else None
     selected = _compiled(r"(?i)[\w=#> -]*\bselect ([\w, ]{3,200}) from [^\n]*").fullmatch(line) if "elect" in line or "ELECT" in line else None
     if copied or selected:
-        line = copied[1].replace(", ", "\t") if copied else re.sub(", ?", "|", selected[1])  # type: ignore[index]
+        line = copied[1].replace(", ", "\t" if line.endswith(";") else ",") if copied else re.sub(", ?", "|", selected[1])  # type: ignore[index]
     if "=" in line or "(" in line or len(line) > MAX_LINE:
         return {}, "", []
     if _compiled(r"\d\.\d").search(line):
@@ -800,7 +807,7 @@ _EVIDENCE = (
     ("before", r"\b(?:get|show|find|read)[ -](?:[a-z]+-)?\Z", -3),
     ("before", r"(?:^|[\s\"'(\[])--?(?:[a-z][\w-]{0,30})?\Z", 3),
     ("as", "", -2),
-    ("as", r"\A[\"'`!?)]{0,3}[,;]?[ ](?:as|for|is|was|that was|als|comme|como|come|ist|war|es|(?:when|where|if|wherever)[ ](?:it|you|he|the)\b[^.!?]{0,30}\basks?[ ]for)(?:[ ](?:the|its|our|my|your|das|die|der|mein|la|le|el|a|an|o|old|new|right|current|default|admin|root|correct)){0,3}[ ](?:[\w-]{1,20}[ ]){0,2}\Z", 6),
+    ("as", r"\A[\"'`!?)]{0,3}[,;]?[ ](?:as|for|is|was|that was|which (?:is|was)|als|comme|como|come|ist|war|es|(?:when|where|if|wherever)[ ](?:it|you|he|the)\b[^.!?]{0,30}\basks?[ ]for)(?:[ ](?:the|its|our|my|your|das|die|der|mein|la|le|el|a|an|o|old|new|right|current|default|admin|root|correct)){0,3}[ ](?:[\w-]{1,20}[ ]){0,2}\Z", 6),
     ("as", r"\A[\"'`]?[);,]{0,4}\s{1,8}(?://|\#|/\*|<!--)[ ][^\n]{0,30}\Z", 5),
     ("as", r"\A[\"'`!?)]{0,2}[ ]\((?:[\w']{1,15}[ ]){0,3}\Z", 5),
 )  # fmt: skip
@@ -810,9 +817,10 @@ _EVIDENCE = (
 _NEXT_LINE = r"[ \t]*(?:[ \t][|>][+-]?\d?[ \t]*)?\n\s{0,40}(?:(?:`{3}\w*|[-=*]{3,})[ \t]*\n\s{0,40})?(?:[>+|*#-]{1,3}[ \t]|\d{1,6}[→:)\t|]|=>|<\w{1,12}>|string\(\d{1,3}\)|\[[\w :.-]{2,30}\][ \t]|[ \t])*[\"'`]{0,3}\Z"
 _LINE_AND_NEXT = r"[^\n]*(?:\n\s{0,40}(?:(?:`{3}\w*|[-=*]{3,})[ \t]*\n\s{0,40})?[^\n]*)?"
 _AS_HEADING = r"[^\n]*\bcopy\b[^\n]*|[\"'`*#:.)\]}]{0,3}(?:(?: [^\W\d_]{1,20}){1,3}| (?:for|of|für|de|pour|para)[^.!?\n]{0,30})?"
+_HANDS_OVER = r"(?:\b(?:with|mit|con|com|avec|just|answer|to|auf|and|und|e|y|et)[ ][\"'`„“«]{0,2}|[:=→/][ ][\"'`„“«]{0,2})\Z"
 # Names whose value can be digits alone.
 _IS_PASSWORD = r"schlüsselinhalt|secret[ ](?:key[ ])?[=:]|pin[ ]|key(?:[ ]content|[ ]')|pass(?:[wpc]|e?(?![a-z]))|wpa|pwd|pw|psk|securestring|masterauth|mdp|kennwort|senha|contrase|clave|wachtwoord|heslo|parola|şifre|lösenord|has[lł]o|пароль|[\u3040-\ud7af]"
-_OF_DIGITS = r".*(?:pin|puk|tan|code|código|codigo)|passw\w{1,3}|p(?:ass)?w\w?|kennwort|senha|contrase\w{1,2}|clave|[\u3040-\ud7af]+|.*schlüssel"
+_OF_DIGITS = r".*(?:pin|puk|tan|otp|code|código|codigo)|passw\w{1,3}|p(?:ass)?w\w?|kennwort|senha|contrase\w{1,2}|clave|[\u3040-\ud7af]+|.*schlüssel"
 
 
 def _spoken_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
@@ -841,7 +849,7 @@ def _spoken_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator
 
 def _candidates(text: str, lowered: str, names: list[Match[str]]) -> Iterator[tuple[int, int, bool]]:
     """Yield what can be a value near one of the `names`, and whether only a name for passwords makes it one."""
-    passwords = [name for name in names if name.lastgroup in ("strong", None) and name[0] != "token" and _compiled(_IS_PASSWORD).match(lowered, name.start())]
+    passwords = [name for name in names if name.lastgroup in ("talk", "place") or (name.lastgroup in ("strong", None) and name[0] != "token" and _compiled(_IS_PASSWORD).match(lowered, name.start()))]
     passwords = [name for name in passwords if name[0] != "pass" or not _compiled(_PASSES).search(lowered, max(0, name.start() - 12), name.end() + 9)]
     random = ((*span, False) for span in _random_candidates(text, names))
     yield from heapq.merge(_chosen_candidates(text, passwords), random) if passwords else random
@@ -936,7 +944,7 @@ _PHRASE = (
 _QUOTED_WORDS = r"[^\n\"'`“「]{0,60}[\"'`“「]{1,3}" + _WORDS + r"(?=[\"'`”」])"
 _QUOTED_CHOICE = r"\w{0,6}[ ](?:is[ ]|=[ ])?[\"“'`](?=[^\n\"”'`]{0,30}\d)(?=\S{1,20}[ ])([^\W_][^\n\"”'`]{5,30})[\"”'`]"
 _APP_PASSWORD = r"(?<![\w-])(?![0-9a-f -]{19})((?:[a-z0-9]{4}[ -]){3}[a-z0-9]{4})(?![\w-]| \w)"
-_PHRASED = r"pass[_ -]?phrase|frase|.*(?:phrase|mnemonic|seed|words?|wallet|metamask)|passw"
+_PHRASED = r"pass[_ -]?phrase|frase[ -]?(?:senha)?|.*(?:phrase|mnemonic|seed|words?|wallet|metamask)|passw"
 _FUNCTION_WORDS = frozenset((
         "the this that these those and for not but are was were has have had can cannot will would should must may you your our its their with from into than then when which what "
         "been being does did done only also must need needs needed stored required used set sets wrong missing empty invalid valid correct minimum characters long words word same here there "
@@ -1007,7 +1015,9 @@ def _points(lowered: str, name: Match[str], outer: int, start: int, end: int, *,
     if lowered[start:end].replace(" ", "").isdigit() and not _compiled(_OF_DIGITS).fullmatch(lowered[at:name_end]):
         return -THRESHOLD
     if is_made_up and not _compiled(_IS_PASSWORD).match(lowered, at):
-        return -THRESHOLD
+        gap = lowered[name_end : max(name_end, start)]
+        if kind not in ("talk", "place") or name[0] == "ssid" or lowered[start:end] == lowered[start:end].upper() or _compiled(_HANDS_OVER).search(gap) is None:
+            return -THRESHOLD
     if kind not in ("strong", "key") and _compiled(_UUID).fullmatch(lowered, start, end):
         return -THRESHOLD
     if kind == "key":
@@ -1038,7 +1048,7 @@ def _points(lowered: str, name: Match[str], outer: int, start: int, end: int, *,
         if kind == "key" and points < 3 and not lowered[start:end].strip(HEX) and not _compiled("[:=]").search(gap):
             return -THRESHOLD
         places = {"gap": gap, "before": before, "behind": lowered[end : end + 40], **({"made": gap} if is_made_up else {})}
-    if kind == "talk" and _compiled(r"[^{}()\[\]<>=;/\\\n]*").fullmatch(places.get("gap", "=")):
+    if kind in ("talk", "place") and _compiled(r"[^{}()\[\]<>=;/\\\n]*").fullmatch(places.get("gap", "=")):
         points += 1
     rows = (row for row in _EVIDENCE if row[0] in places)
     return points + sum(worth for place, pattern, worth in rows if _compiled(pattern).search(places[place]))
