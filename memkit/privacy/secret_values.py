@@ -269,14 +269,15 @@ _CONSOLE = r">>> |\(Pdb\)|In \[|\d\) |(?:irb|pry)\(|> |[\w.:\[\]()-]{1,40}(?:[=-
 _CHAT = r"(?:\[[^\]\n]{2,30}\d\][ ]|\d[\d./:, -]{6,20} - |\d{1,2}:\d\d(?::\d\d)?[ ])?(?:[\w.-]{2,20}(?: [\w.]{1,20})?(?: \([\w:., ]{2,20}\))?:|[QA]:|<[\w. -]{2,20}>|\[[\w.-]{2,20}\]) (?=\S)"
 _ASKS = r"\?\s*\Z|[\]>] |(?i:\b(?:what|which|was|wie|quel|qual|cu[aá]l|got|have|need|send|schick|brauch)\b)"
 _INTRODUCES = r"(?i)(?:\bbelow|\bnext line|\bunten|\bnächste[nr]? zeile|ci-dessous|abajo|下の行|下記|以下|下面)[^\n]{0,40}\Z|\A\s*\"[^\"]{0,60}\b(?:initial|temporary|new|generated)\b[^\"]{0,60}\",\Z|\A1\) |(?:\b(?:is|was|ist|war|lautet|es|est)|[:：])\s*\Z|\A[ \t#*>]{0,8}(?:[\w-]{1,15} ){0,2}(?:password|passphrase|passwort|kennwort|contraseña|mot de passe|senha|пароль|密码|パスワード)[ \t*]{0,4}\Z"
-_LIST_HEADING = r"[^(){};=<>$\\|│\n]{3,200}[:：][ \t*]*|[ \t#*>\[-]{0,8}(?:[^\s(){};=<>$\\|,:]{1,30}[ ]){0,5}[^\s(){};=<>$\\|,:]{1,30}[^\s(){};=<>$\\|,:.](?:[ ]\([\w .,-]{2,40}\))?[ \t*\]]*|[^(){};=<>$\\|\n]{3,100}\b(?:one per line|accounts|logins|eine pro zeile)\b[^(){};=<>$\\|\n]{0,60}"
+_CODE = frozenset("(){};=<>$\\|\t")
+_LISTS_BELOW = r"\b(?:one per line|accounts|logins|eine pro zeile)\b"
 _PUBLIC_LABEL = (
     r"(?i)(?:host|server|user|name|space|login|e?-?mail|url|uri|address|port|(?<!secret)(?<!secret_)[_ ]?id|[ug]id|arn|version|date|time|stamp|at|created\w*|updated\w*|type|region|engine|lease\w*|path|file|kind|role|database|bucket"
     r"|fingerprint|sha\d*|md5|hash|digest|etag|commit|revision|serial|expir\w*|public|public[_ ]?key|status|source|hash|checksum|accessor|image|tag)s?[\]\"'`\s]*[:=|│→]?[\s\"'`]*\Z"
 )
 _BARE = r"(?:" + _CHAT + r")?[ \t]*(?:=>?[ ]|>[ ]|Out\[\d{1,4}\]:[ ]|2\)[ ])?(?:b(?='))?[\"'`]?([^\s\"'`]{6,4000}?)[\"'`]?[ \t]*(?:\n|\Z)"
 _BLANK = r"(?:[ \t>]*(?:`{3}\w*|[-=*]{3,})?[ \t]*\n|[ #›!]{0,8}(?i:warning|note|info|hint)\b[^\n]{0,200}\n|[\w.@-]{2,7}\n|\? [^\n]{0,60}\[hidden\][ ]*\n){0,3}"
-_NOT_PRINTED = r"[\w.]+[(\[]|(?![A-Za-z0-9+/_-]{20,}=+\Z)[\w.:@~,-]*[/=]|\d+→|[^@]+@[\w.-]+\.\w+\Z|[\w.*-]+:(?:\d{2,5}|\*):"
+_NOT_PRINTED = r"0[xo]\w{1,16}\Z|[\w.]+[(\[]|(?![A-Za-z0-9+/_-]{20,}=+\Z)[\w.:@~,-]*[/=]|\d+→|[^@]+@[\w.-]+\.\w+\Z|[\w.*-]+:(?:\d{2,5}|\*):"
 
 
 def prints_secret(command: str) -> bool:
@@ -298,14 +299,24 @@ def _values_below(text: str, names: list[Match[str]], lines: list[tuple[int, int
         prompt = _compiled(_PROMPT).match(line)
         command = line[prompt.end() :] if prompt else ""
         on_line = {name.lastgroup for name in names[bisect(starts, start - 1) : bisect(starts, end)]}
-        printed = prints_secret(command) or _compiled(r"kind: Secret\s*").fullmatch(line) is not None
+        printed = prints_secret(command) if command else line.startswith("kind: Secret")
         if not printed and not on_line:
             continue
         is_shell = printed and _compiled(_SHELL).match(line) is not None
         if printed or not _QUIET_ONLY.issuperset(on_line):
             done = yield from _values_alone(text, line, command, end, printed=printed, is_shell=is_shell, is_named=not on_line.isdisjoint(("strong", "key")), is_strong="strong" in on_line)
-        if is_shell or (not printed and not on_line.isdisjoint(("strong", "talk", "place")) and _compiled(_LIST_HEADING).fullmatch(line)):
+        if is_shell or (not printed and not on_line.isdisjoint(("strong", "talk", "place")) and _is_heading(line)):
             yield from _rows_below(text, end + 1, printed=is_shell, is_dump=_compiled(_DUMPS).search(command) is not None)
+
+
+def _is_heading(line: str) -> bool:
+    """Return whether a line is a title, or announces a list."""
+    title = line.strip(" \t\r#*>_[]-")
+    title = title[: title.rfind(" (")] if title.endswith(")") else title
+    if len(title) > 200 or "  " in title or not _CODE.isdisjoint(title):
+        return False
+    is_short = title.count(" ") < 6 and title[-1:] not in tuple(".,;!?") and ": " not in title and "," not in title
+    return title.endswith((":", "：")) or is_short or _compiled(_LISTS_BELOW).search(title) is not None
 
 
 def _values_alone(text: str, line: str, command: str, end: int, *, printed: bool, is_shell: bool, is_named: bool, is_strong: bool) -> Generator[tuple[int, int], None, int]:
@@ -750,6 +761,7 @@ _MAY_BE_CHOSEN = (
     rf"(?<![^{_END}“「『:：→(\[])(?:(?<=: )(?=\S{{0,30}}[<>;,:])(?=\S{{0,30}}\d)(?=\S{{0,30}}[A-Z])(?=\S{{0,30}}[a-z])[^\s\"'/]{{8,40}}(?=\n|\Z)"
     rf"|(?=[^{_END}]{{0,30}}(?:[^\W\d]\d|\d[^\W\d]|[^\W_][-_.!#$%&*+~^?@;][^\W_]))[^\W_][^{_END}]{{4,40}}(?![^{_END}]))"
 )
+_TELL_OF_CHOICE = r"[-_.!#$%&*+~^?@;:<>\d](?:(?<=[^\W_].)(?=[^\W_])|(?<=\d)(?=[^\W_])|(?<=: .)|(?=\S{7,}\n))"
 _NO_PASS = r"(?:--- |✅ |✓ |(?i:\b(?:by|com|sur|tres|over|under)))\Z"
 _PASSES = r"pass[.,;!|)*}\n]|[soyl] pass |(?:first|second|third|next|last|single|one|each|final|\w-?up|\d) pass\b|pass (?:rate|through|over|count)"
 # A word that can hold a candidate has a digit, many letters, or capitals.
@@ -858,8 +870,11 @@ def _candidates(text: str, lowered: str, names: list[Match[str]]) -> Iterator[tu
 def _chosen_candidates(text: str, passwords: list[Match[str]]) -> Iterator[tuple[int, int, bool]]:
     done = 0
     for name in passwords:
-        for value in _compiled(_MAY_BE_CHOSEN).finditer(text, max(done, name.start() - REACH), name.end() + REACH + 40):
-            if value.end() < name.end() + REACH + 40:  # otherwise it can be cut
+        start = max(done, name.end() if name.lastgroup in ("talk", "place") else name.start() - REACH, 0)
+        stop = name.end() + REACH + 40
+        tell = _compiled(_TELL_OF_CHOICE).search(text, start, stop)  # much faster, and most often there is none
+        for value in _compiled(_MAY_BE_CHOSEN).finditer(text, max(start, tell.start() - 41), stop) if tell else ():
+            if value.end() < stop:  # otherwise it can be cut
                 yield (*value.span(), True)
                 done = value.end()
         done = max(done, name.end() + REACH)
@@ -881,7 +896,7 @@ def _random_candidates(text: str, names: list[Match[str]]) -> Iterator[tuple[int
 
 
 # A sign inside a word, or a number and a sign behind one, and what alone on its line can be a password.
-_ODD_SIGN = r"(?<=[^\W_])(?:[&%!*^~](?=[^\W_])|(?<=\d\d)[!$*#&+](?=[\s\"'`.,;)]|\Z))"
+_ODD_SIGN = r"[&%!*^~$#+](?:(?<=[^\W_][&%!*^~])(?=[^\W_])|(?<=\d\d[!$*#&+])(?=[\s\"'`.,;)]|\Z))"
 _ALONE = r"(?m)^[ \t>]{0,8}[\"'`]?([^\s\"'`<>()\[\]{}|=/\\]{7,40})[\"'`]?[ \t\r]*$"
 NEARBY = 250
 """Characters between a name and what only a password looks like."""
