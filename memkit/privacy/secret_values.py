@@ -270,7 +270,7 @@ _CHAT = r"(?:\[[^\]\n]{2,30}\d\][ ]|\d[\d./:, -]{6,20} - |\d{1,2}:\d\d(?::\d\d)?
 _ASKS = r"\?\s*\Z|[\]>] |(?i:\b(?:what|which|was|wie|quel|qual|cu[aá]l|got|have|need|send|schick|brauch)\b)"
 _INTRODUCES = r"(?i)(?:\bbelow|\bnext line|\bunten|\bnächste[nr]? zeile|ci-dessous|abajo|下の行|下記|以下|下面)[^\n]{0,40}\Z|\A\s*\"[^\"]{0,60}\b(?:initial|temporary|new|generated)\b[^\"]{0,60}\",\Z|\A1\) |(?:\b(?:is|was|ist|war|lautet|es|est)|[:：])\s*\Z|\A[ \t#*>]{0,8}(?:[\w-]{1,15} ){0,2}(?:password|passphrase|passwort|kennwort|contraseña|mot de passe|senha|пароль|密码|パスワード)[ \t*]{0,4}\Z"
 _CODE = frozenset("(){};=<>$\\|\t")
-_LISTS_BELOW = r"\b(?:one per line|accounts|logins|eine pro zeile)\b"
+_LISTS_BELOW = r"accounts\b|logins\b|one per line|eine pro zeile"
 _PUBLIC_LABEL = (
     r"(?i)(?:host|server|user|name|space|login|e?-?mail|url|uri|address|port|(?<!secret)(?<!secret_)[_ ]?id|[ug]id|arn|version|date|time|stamp|at|created\w*|updated\w*|type|region|engine|lease\w*|path|file|kind|role|database|bucket"
     r"|fingerprint|sha\d*|md5|hash|digest|etag|commit|revision|serial|expir\w*|public|public[_ ]?key|status|source|hash|checksum|accessor|image|tag)s?[\]\"'`\s]*[:=|│→]?[\s\"'`]*\Z"
@@ -313,16 +313,16 @@ def _is_heading(line: str) -> bool:
     """Return whether a line is a title, or announces a list."""
     title = line.strip(" \t\r#*>_[]-")
     title = title[: title.rfind(" (")] if title.endswith(")") else title
-    if len(title) > 200 or "  " in title or not _CODE.isdisjoint(title):
-        return False
     is_short = title.count(" ") < 6 and title[-1:] not in tuple(".,;!?") and ": " not in title and "," not in title
-    return title.endswith((":", "：")) or is_short or _compiled(_LISTS_BELOW).search(title) is not None
+    if len(title) > 200 or not (is_short or title.endswith((":", "：")) or _compiled(_LISTS_BELOW).search(title)):
+        return False
+    return "  " not in title and _CODE.isdisjoint(title)
 
 
 def _values_alone(text: str, line: str, command: str, end: int, *, printed: bool, is_shell: bool, is_named: bool, is_strong: bool) -> Generator[tuple[int, int], None, int]:
     """Yield the values that stand alone below a line, and return where the last one ends."""
     done = 0
-    below = _compiled(_BLANK + _BARE).match(text, end + 1)
+    below = _compiled(_BLANK + _BARE).match(text, end + 1) if is_named or printed else None
     if below is None:
         return done
     is_chat = _compiled(_CHAT).match(line) is not None
@@ -331,7 +331,7 @@ def _values_alone(text: str, line: str, command: str, end: int, *, printed: bool
     is_asked = _compiled(_CONSOLE).match(line) is not None
     is_announced = is_strong and line.endswith(":") and " " in line.strip()
     is_question = is_strong and is_chat and _compiled(_ASKS).search(line) is not None
-    is_introduced = is_question or (is_strong and _compiled(_INTRODUCES).search(line) is not None)
+    is_introduced = is_question or (is_strong and _compiled(_INTRODUCES).search(line[-80:]) is not None)
     if not printed and not ((is_asked or is_chat or is_announced or is_introduced) and is_named):
         return done
     is_sure = is_asked or any(_compiled(words).search(command) for words in (_PRINTS, _MAKES))
