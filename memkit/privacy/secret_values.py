@@ -246,7 +246,7 @@ def _again(text: str, spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]
 
 
 # What precedes a command in a shell, a statement in a database's client, and an expression in a REPL.
-_PROMPT = r"(?:[\w.@~:/\\()\[\] -]{0,60}[$#%❯➜>=]|PS [^>\n]{0,60}>|>>>|In \[\d{1,4}\]:|\(Pdb\))[ ]+(?=\S)|[ ]{2,8}(?=(?:kubectl|gcloud|aws|az|vault|op) )"
+_PROMPT = r"(?:[\w.@~:/\\()\[\] -]{0,60}[$#%❯➜>]|PS [^>\n]{0,60}>|>>>|In \[\d{1,4}\]:|\(Pdb\))[ ]+(?=\S)|[ ]{2,8}(?=(?:kubectl|gcloud|aws|az|vault|op) )"
 # Words of a command: what it prints, that it does, that it prints other things than values, and that it makes a new secret.
 _THING = (
     r"(?i)passw(?:or)?d|passphrase|pgpass|secret|token(?!iz)|credential|(?:api|access|private|signing|encryption|master|auth|account|license|unseal)[ _.-]?keys?(?![a-z])"
