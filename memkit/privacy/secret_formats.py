@@ -310,8 +310,8 @@ def without_wrapped_lines(text: str) -> str:
 
 
 def _wrapped_lines(text: str) -> Iterator[tuple[int, int]]:
-    for mark in _compiled(r"\[redacted:(?:[a-z-]*(?:key|token)|jwt)\](?=[ \t│|]*\n)").finditer(text):
-        lines = _compiled(r"(?:[ \t│|]*\n[ \t│|]{0,9}[\w.+/=-]{40,200}(?=\s))*[ \t│|]*\n[ \t│|]{0,9}[\w.+/=-]{2,200}(?=\s|\Z)").match(text, mark.end())
+    for mark in _compiled(r"\[redacted:(?:[a-z-]*(?:key|token)|jwt|secret)\](?=[ \t│|]*\\?\n)").finditer(text):
+        lines = _compiled(r"(?:[ \t│|]*\\?\n[ \t│|]{0,9}[\w.+/=-]{40,200}(?=[\s\\]))*[ \t│|]*\\?\n[ \t│|]{0,9}[\w.+/=-]{2,200}(?=[\s\"']|\Z)").match(text, mark.end())
         first = lines[0].split("\n")[1].strip(" \t│|") if lines else ""
         if lines and len(first) >= 16 and not first.islower() and first.strip(HEX) and is_random(first):
             yield lines.span()

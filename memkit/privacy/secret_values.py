@@ -35,7 +35,7 @@ HEX = "0123456789abcdef"
 _STEMS = (
     "secret token pass pwd pw psk psw kata_sandi credential authorization authtok masterauth dockerconfigjson key auth sid session csrf xsrf otp mfa mdp urandom randombytes securerandom securestring salt "
     "kennwort senha contrasen clave wachtwoord parola heslo haslo lozinka salasana adgangskode geheimnis zugangsdaten jeton chave chiave "
-    "sleutel zugang login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer pin puk code codigo totp frase appid rotat vpn wifi wi-fi wlan wpa jump_host ssid phrase mnemonic seed root admin account sops chamber doppler infisical ansible-vault nmcli base64 12_word 24_word below unten zugänge manually ログイン 登录 로그인 логин anmeld melde connexion conect entra_con accès acceso accesso basic認証 wallet metamask app-spe tan: bw_unlock hmac"
+    "sleutel zugang login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer pin puk code codigo totp frase appid rotat vpn wifi wi-fi wlan wpa jump_host ssid phrase mnemonic seed root admin account sops chamber doppler infisical ansible-vault nmcli base64 12_word 24_word below unten zugänge manually ログイン 登录 로그인 логин anmeld melde connexion conect entra_con accès acceso accesso basic認証 basic_auth basic-auth wallet metamask app-spe tan: bw_unlock hmac"
 ).split()
 _FOREIGN = (
     "schlüssel clé contraseñ hasło lösenord şifre парол токен ключ парола jelszó κωδικός parolă mật_khẩu kata_sandi รหัสผ่าน पासवर्ड كلمة_المرور "
@@ -79,7 +79,7 @@ _TOOL = r"(\b(?:{0})\b[^\n|;&]{{0,200}}?[ \t]{1}[\"']?)((?<=[\"'])[^\"'$<>\n./]{
 _ATTACHED = _TOOL.format(r"(?:mysql|mariadb|sshpass|7z|(?:un)?rar)[\w-]{0,10}", r"-h?p(?!:)")
 _APART = _TOOL.format(r"login|redis-cli|(?:un)?zip|ldap\w{3,10}|openssl|plink|pscp|psftp|putty|sshpass|mongo\w{0,10}|cqlsh|curl|smtp\w{0,10}|useradd|rsync", r"-(?:p|a|P|w|k|K|pw)[ \t]{1,4}")
 _USER = r"[\"']?[^\s:\"'$/]{1,64}:)([^\s\"'$/][^\s\"'$]{5,200})"
-_TO_STDIN = r"(?=[\"']?[ ]{0,3}\|[^\n|]{0,120}(?:-stdin|-token\b|sudo[ ]-S|kinit|cryptsetup|passphrase|askpass|(?:passwd|login)(?![\w.])))"
+_TO_STDIN = r"(?=[\"']?[ ]{0,3}\|[^\n|]{0,120}(?:-stdin|-token\b|sudo[ ]-S|kinit|cryptsetup|passphrase|askpass|secrets? (?:versions )?(?:add|create|set|put)\b|(?:passwd|login)(?![\w.])))"
 _PGPASS = r"((?:\A|\n|echo [\"'])[\w.*-]{1,100}:(?:\d{2,5}|\*):[\w.*-]{1,60}:[\w.*-]{1,60}:)([^\s:/][^\s:\"']{7,100})(?=[\n\"']|\Z)"
 _SQL_WORDS = "create|identified|alter|set|grant|attach|update|select|insert|with|role|user|login|encrypted"
 _SQL = rf"((?i:\b(?:{_SQL_WORDS})\b[^\n;]{{0,200}}?(?:(?:\b|_)(?:by|as|pass(?:wor|w)?d?|pwd|secret|for[ ][^\n;=]{{1,80}}=))[ (=]{{0,4}}(?:(?:password|md5|sha\d?|crypt)[ (]{{1,3}})?N?)['\"])([^\s'\"$<][^\s'\"<]{{5,200}})(?=['\"])"
@@ -87,10 +87,10 @@ _SQL = rf"((?i:\b(?:{_SQL_WORDS})\b[^\n;]{{0,200}}?(?:(?:\b|_)(?:by|as|pass(?:wo
 _LOGS_IN = r"(?i)auth\w*[ ]?[=:]?[ ]?\(|log_?in\("
 _LOGIN_CALL = r"(?:log_?in|sign_?in|auth|connect|connection|credentials?|account|begin|create_?(?:super)?user|pdo)[ ]{0,2}[=:]?[ ]{0,2}\([^\n]{0,200}(?<=,)[ ]?"
 _CALL = r"((?i:" + _LOGIN_CALL + r"|(?:fernet|hmac(?:\.new)?|totp|jwt\.\w{1,20}|(?:en|de|b)?crypt(?:\.\w{1,20})?)\([^\n]{0,200}(?<=[( ,]))b?[\"'])(?P<judged>[^\s\"'$][^\s\"']{7,400}|(?:[a-z]{4}[ ]){3}[a-z]{4})(?=[\"'])"
-_A_CODE = r"(?=[\w -]{0,12}\d)(?:[A-Za-z0-9]{4,6}(?:[ -][A-Za-z0-9]{4,6}){1,5}|(?:[a-z0-9]{8,16}|[A-Z0-9]{8,16}|[0-9a-f]{32,64}|\d{6,7})(?=[\"',]|\s{0,4}(?:\n|\Z)))\b"
+_A_CODE = r"(?=[\w -]{0,12}\d)(?:[A-Za-z0-9]{4,6}(?:[ -][A-Za-z0-9]{4,6}){1,5}|(?:[a-z0-9]{8,16}|[A-Z0-9]{8,16}|[0-9a-f]{32,64}|\d{6,8})(?=[\"',]|\s{0,4}(?:\n|\Z)))\b"
 _NEXT_CODE = r"[\s,\"'`*-]{1,20}(?:\d{1,2}[.)]\s{1,2})?"
-_CODE = r"((?i:(?:(?:(?:recovery|backup|scratch|emergency|rescue|one-time|2fa)[ _-]|wiederherstellungs|notfall|herstel)codes?|c[oó]d(?:igos?|es?)[ ]de[ ](?:recuperaci[oó]n|respaldo|secours|récupération|recuperação)|codici[ ]di[ ](?:recupero|backup)|коды[ ]восстановления|резервные[ ]коды|(?:リカバリー|バックアップ|復旧|回復)コード|(?:恢复|备用|备份|復原|备用验证)(?:代?码|代碼))[\"']?[^\n:=]{0,60}[:=\n]|(?i:two-factor|2fa)[^\n]{0,80}\n)(?:[\[ ]{0,3}" + _NEXT_CODE.replace("{1,20}", "{0,20}", 1) + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
-_BASE32 = r"(?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|(?=[a-z ]{0,40}[2-7])(?:[a-z2-7]{4} ){3,15}[a-z2-7]{4}|[A-Z2-7]{16,64}"
+_CODE = r"((?i:(?:(?:(?:recovery|backup|scratch|emergency|rescue|one-time|2fa)[ _-](?:verification[ ])?|wiederherstellungs|notfall|herstel)codes?|c[oó]d(?:igos?|es?)[ ]de[ ](?:recuperaci[oó]n|respaldo|secours|récupération|recuperação)|codici[ ]di[ ](?:recupero|backup)|коды[ ]восстановления|резервные[ ]коды|(?:リカバリー|バックアップ|復旧|回復)コード|(?:恢复|备用|备份|復原|备用验证)(?:代?码|代碼))[\"']?[^\n:=]{0,60}[:=\n]|(?i:two-factor|2fa)[^\n]{0,80}\n)(?:[\[ ]{0,3}" + _NEXT_CODE.replace("{1,20}", "{0,20}", 1) + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
+_BASE32 = r"(?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|(?=[a-z ]{0,40}[2-7])(?:[a-z2-7]{4} ){3,15}[a-z2-7]{4}|(?:[a-z2-7]{4} ){7}[a-z2-7]{4}|[A-Z2-7]{16,64}"
 _TOTP = r"((?i:\b(?:setup|totp|2fa|mfa|authenticator|new)[ _-]?(?:secret[ ])?(?:key|secret)(?:[ ](?:is|manually))?[\"']?[ ]{0,3}[:=]?|(?:set up|enable)[ ](?:mfa|2fa|totp)[ ]with[ ]key|(?:manually|by hand|authenticator)\b[^\n:]{0,60}:?|oathtool[ ][^\n|]{0,60}?)\s{1,8}[\"']?)(" + _BASE32 + r")(?!\w)"
 _HASH = r"((?i:passw(?:or)?d[_-]?hash)[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?)([0-9A-Fa-f]{32,128})(?!\w)"
 _FLAG_VALUE = (
@@ -133,6 +133,7 @@ _OPTIONS = (
     (":*:", _PGPASS),
     *((f":{port}", _PGPASS) for port in ("543", "643", "654")),
     ("authorization", r"((?i:authorization[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?(?:digest|aws4-hmac-sha256|hmac|signature)[ ][^\n]{0,400}?(?:response|signature|sig|mac)=)\\{0,3}[\"']?)([A-Za-z0-9+/=_-]{20,200})"),
+    ("verification codes", _CODE),
     *((word + sign + "code", _CODE) for word in ("recovery", "backup", "scratch", "emergency", "rescue", "one-time", "2fa") for sign in " _-"),
     *((word, _CODE) for word in ("wiederherstellungscode", "notfallcode", "herstelcode", "códigos de", "codes de", "codigos de", "codici di", "коды восстановления", "резервные коды", "two-factor", "コード", "恢复代码", "恢复码", "备用码", "备用代码", "备用验证码")),
     *((word, _HASH) for word in ("password_hash", "password-hash", "passwordhash", "passwd_hash")),
@@ -150,6 +151,13 @@ _OPTIONS = (
     ("_auth=", r"(_AUTH=[\"']?[\w.-]{1,40}[/:])([^\s\"'$/]{5,100})"),
     *((word, r"(\"(?!name|kind|type)[\w.-]{1,60}\": ?\")(?P<judged>[A-Za-z0-9+/]{8,4000}={0,2})(?=\"[,}])") for word in ('"kind":"secret"', '"kind": "secret"')),
     ("/private-", r"(/private-)([0-9a-f]{32})(?=/)"),
+    *((word, r"((?:mysqli(?:_connect)?|PDO(?:->__construct)?|getConnection)\((?:[\"'][^\"'\n]{0,200}[\"'],[ ]?){2}[\"'])([^\"'\n]{5,100})(?=[\"'])") for word in ("mysqli(", "mysqli_connect(", "__construct(", "pdo(", "getconnection(")),
+    ("acl setuser", r"(\bACL SETUSER[^\n]{0,100}? >)(\S{6,200})"),
+    *((word, r"( : (?:EAP|XAUTH|PSK) \")([^\"\n]{5,100})(?=\")") for word in (": eap", ": xauth")),
+    *((word, r"(\bconn(?:ect)?[ ][\w.$]{1,60}/)([^\s\"'@/]{6,200})(?=@)") for word in ("connect ", "conn ")),
+    ("schtasks", r"(\bschtasks\b[^\n]{0,300}? /rp )(\S{5,100})"),
+    ("numerical password", r"(Numerical Password:\s{1,20}(?:ID:[^\n]{1,60}\s{1,20})?(?:Password:\s{1,20})?)((?:\d{6}-){7}\d{6})"),
+    *((word, r"((?:id|keypair)\.json\n)(\[(?:\d{1,3},){63}\d{1,3}\])") for word in ("id.json", "keypair.json")),
     ("new value: ", r"((?:\A|\n)New value: )(?P<judged>[\w*+=-]{16,40})(?=\s|\Z)"),  # elasticsearch-reset-password
     ("pass:", r"(-pass(?:in|out|wd)?[ ][\"']?pass:)([^\s\"'$]{6,200})"),
     ("mc ", r"(\bmc[ ](?:alias[ ]set|config[ ]host[ ]add)[ ](?:\S{1,200}[ ]){3})([^\s\"'$]{6,200})"),
@@ -250,7 +258,7 @@ _PROMPT = r"(?:[\w.@~:/\\()\[\] -]{0,60}[$#%❯➜>]|PS [^>\n]{0,60}>|>>>|In \[\
 # Words of a command: what it prints, that it does, that it prints other things than values, and that it makes a new secret.
 _THING = (
     r"(?i)passw(?:or)?d|passphrase|pgpass|secret|token(?!iz)|credential|(?:api|access|private|signing|encryption|master|auth|account|license|unseal)[ _.-]?keys?(?![a-z])"
-    r"|[a-z]_(?:pass|pw|key|salt)\b|(?<![a-z])keys?(?= list)|list-?keys|(?<![a-z])key(?=:gen)|keyring|op://|psks?\b|\.auth\b|\b(?:sops (?:-d|decrypt|exec)|chamber (?:read|export)|doppler|infisical|akeyless|conjur|credstash|rbw get|heroku config|railway variables|pulumi (?:config get|stack output)|ansible-vault (?:view|decrypt))\b"
+    r"|[a-z]_(?:pass|pw|key|salt)\b|(?<![a-z])keys?(?= list)|list-?keys|(?<![a-z])key(?=:gen)|keyring|op://|psks?\b|\.auth\b|\bcat \S*\bauth(?:\.txt)?$|\b(?:sops (?:-d|decrypt|exec)|chamber (?:read|export)|doppler|infisical|akeyless|conjur|credstash|rbw get|heroku config|railway variables|pulumi (?:config get|stack output)|ansible-vault (?:view|decrypt))\b"
     r"|\becho \S{12,} ?\| ?base64 (?:-d|-D|--decode)|-field=(?:pin|puk|code|key)\b|nonsensitive|\bbw unlock|auth_?string|\bvault (?:kv get|read)\b"
 )
 _PRINTS = (
@@ -264,9 +272,9 @@ _LISTS = (
 _MAKES = r"(?i)\b(?:pwgen|pwqgen)\b|\bmkpasswd\b|\bopenssl rand\b|\bgen(?:key|psk)\b|\bsecrets\.(?:token_|choice)|secret_key\(|randomBytes|SecureRandom|/dev/u?random|\bwhoami -t\b|\blpass show [^|;]*-(?:p\b|-password)|gen\.secret|(?:^|[\s|;&(])(?:go)?pass (?:show \S|(?:-\S{1,20} )?[\w.@-]{1,40}/)"
 _DUMPS = r"\b(?:sops (?:-d|decrypt)|ansible-vault (?:view|decrypt)|vault kv get|chamber (?:read|export)|(?:go)?pass show|lpass show)\b"
 _PRINTS_CODE = r"-field=(?:pin|puk|code)\b|\boathtool\b|\b(?:get|show|item|accounts)\b[^|;]*(?:\b(?:totp|otp)\b|\baccounts code\b)"
-_SHELL = r"kind|[$❯➜>]|PS |\w+@|[\w.@~:/\\()\[\] -]{1,60}[$%❯➜>] |(?:\S{1,30}[:~ ])?\S{1,30}# |(?:root|#) ?(?=(?:cat|vault|kubectl|op|pass|aws|az|gcloud|sops) )"
-_CONSOLE = r">>> |\(Pdb\)|In \[|\d\) |(?:irb|pry)\(|> |[\w.:\[\]()-]{1,40}(?:[=-]#|>) "
-_CHAT = r"(?:\[[^\]\n]{2,30}\d\][ ]|\d[\d./:, -]{6,20} - |\d{1,2}:\d\d(?::\d\d)?[ ])?(?:[\w.-]{2,20}(?: [\w.]{1,20})?(?: \([\w:., ]{2,20}\))?:|[QA]:|<[\w. -]{2,20}>|\[[\w.-]{2,20}\]) (?=\S)"
+_SHELL = r"kind|[$❯➜>]|PS |\w+@|(?! )[\w.@~:/\\()\[\] -]{1,60}(?:[$%❯➜]|(?<![ -])>) |(?:\S{1,30}[:~ ])?\S{1,30}# |(?:root|#) ?(?=(?:cat|vault|kubectl|op|pass|aws|az|gcloud|sops) )"
+_CONSOLE = r">>> |\(gdb\) |\(Pdb\)|In \[|\d\) |(?:irb|pry)\(|> |[\w.:\[\]()-]{1,40}(?:[=-]#|>) "
+_CHAT = r"(?:> )?(?:\w+, )?(?:\[[^\]\n]{2,30}\d\][ ]|\d[\d./:, -]{6,20} - |\d{1,2}:\d\d(?::\d\d)?[ ])?(?:[\w.-]{2,20}(?: [\w.]{1,20})?(?: \([\w:., ]{2,20}\))?:|[QA]:|<[\w. -]{2,20}>|\[[\w.-]{2,20}\]) (?=\S)"
 _ASKS = r"\?\s*\Z|[\]>] |(?i:\b(?:what|which|was|wie|quel|qual|cu[aá]l|got|have|need|send|schick|brauch)\b)"
 _INTRODUCES = r"(?i)(?:\bbelow|\bnext line|\bunten|\bnächste[nr]? zeile|ci-dessous|abajo|下の行|下記|以下|下面)[^\n]{0,40}\Z|\A\s*\"[^\"]{0,60}\b(?:initial|temporary|new|generated)\b[^\"]{0,60}\",\Z|\A1\) |(?:\b(?:is|was|ist|war|lautet|es|est)|[:：])\s*\Z|\A[ \t#*>]{0,8}(?:[\w-]{1,15} ){0,2}(?:password|passphrase|passwort|kennwort|contraseña|mot de passe|senha|пароль|密码|パスワード)[ \t*]{0,4}\Z"
 _CODE = frozenset("(){};=<>$\\|\t")
@@ -275,7 +283,7 @@ _PUBLIC_LABEL = (
     r"(?i)(?:host|server|user|name|space|login|e?-?mail|url|uri|address|port|(?<!secret)(?<!secret_)[_ ]?id|[ug]id|arn|version|date|time|stamp|at|created\w*|updated\w*|type|region|engine|lease\w*|path|file|kind|role|database|bucket"
     r"|fingerprint|sha\d*|md5|hash|digest|etag|commit|revision|serial|expir\w*|public|public[_ ]?key|status|source|hash|checksum|accessor|image|tag)s?[\]\"'`\s]*[:=|│→]?[\s\"'`]*\Z"
 )
-_BARE = r"(?:" + _CHAT + r")?[ \t]*(?:=>?[ ]|>[ ]|Out\[\d{1,4}\]:[ ]|2\)[ ])?(?:b(?='))?[\"'`]?([^\s\"'`]{6,4000}?)[\"'`]?[ \t]*(?:\n|\Z)"
+_BARE = r"(?:" + _CHAT + r")?[ \t]*(?:=>?[ ]|>[ ]|---[ ]|\$\d+ =(?:=>)? (?:0x[0-9a-f]{1,16} )?|Out\[\d{1,4}\]:[ ]|2\)[ ])?(?:b(?='))?[\"'`]?([^\s\"'`]{6,4000}?)[\"'`]?[ \t]*(?:\n|\Z)"
 _BLANK = r"(?:[ \t>]*(?:`{3}\w*|[-=*]{3,})?[ \t]*\n|[ #›!]{0,8}(?i:warning|note|info|hint)\b[^\n]{0,200}\n|[\w.@-]{2,7}\n|\? [^\n]{0,60}\[hidden\][ ]*\n){0,3}"
 _NOT_PRINTED = r"0[xo]\w{1,16}\Z|[\w.]+[(\[]|(?![A-Za-z0-9+/_-]{20,}=+\Z)[\w.:@~,-]*[/=]|\d+→|[^@]+@[\w.-]+\.\w+\Z|[\w.*-]+:(?:\d{2,5}|\*):"
 
@@ -298,7 +306,7 @@ def _values_below(text: str, names: list[Match[str]], lines: list[tuple[int, int
         line = text[start:end]
         prompt = _compiled(_PROMPT).match(line)
         command = line[prompt.end() :] if prompt else ""
-        on_line = {name.lastgroup for name in names[bisect(starts, start - 1) : bisect(starts, end)]}
+        on_line = {name.lastgroup for name in names[bisect(starts, start - 1) : bisect(starts, end)] if name[0] != "pass"}
         printed = prints_secret(command) if command else line.startswith("kind: Secret")
         if not printed and not on_line:
             continue
@@ -312,7 +320,7 @@ def _values_below(text: str, names: list[Match[str]], lines: list[tuple[int, int
 def _is_heading(line: str) -> bool:
     """Return whether a line is a title, or announces a list."""
     title = line.strip(" \t\r#*>_[]-")
-    title = title[: title.rfind(" (")] if title.endswith(")") else title
+    title = title.rpartition(" (")[0] or title if title.endswith(")") else title
     is_short = title.count(" ") < 6 and title[-1:] not in tuple(".,;!?") and ": " not in title and "," not in title
     if len(title) > 200 or not (is_short or title.endswith((":", "：")) or _compiled(_LISTS_BELOW).search(title)):
         return False
@@ -330,7 +338,7 @@ def _values_alone(text: str, line: str, command: str, end: int, *, printed: bool
         return done
     is_asked = _compiled(_CONSOLE).match(line) is not None
     is_announced = is_strong and line.endswith(":") and " " in line.strip()
-    is_question = is_strong and is_chat and _compiled(_ASKS).search(line) is not None
+    is_question = is_named and is_chat and _compiled(_ASKS).search(line) is not None
     is_introduced = is_question or (is_strong and _compiled(_INTRODUCES).search(line[-80:]) is not None)
     if not printed and not ((is_asked or is_chat or is_announced or is_introduced) and is_named):
         return done
@@ -390,7 +398,8 @@ def _last_cell(row: str, *, printed: bool, is_dump: bool = False) -> tuple[int, 
     pair = _compiled(r"[A-Za-z_][\w.@+-]{1,40}:(?!//)(?=\S)").match(row, at, end) if not label.strip(" \t>*•-") else None
     at = pair.end() if pair else at
     value = row[at:end]
-    if (not pair and not label.endswith(("  ", "\t", "| ", "│ ", ": ", ":", "=", "= ", " / ", " - ", " – ", " + ")) and not (label.endswith(", ") and ": " in label and _shape(value) > 2)) or (not printed and _compiled(_UUID).fullmatch(value)):
+    label = label.removesuffix("> ").rstrip("-=") + "  " if label.endswith((" -> ", " => ")) else label
+    if (not pair and not label.endswith(("  ", "\t", "| ", "│ ", ": ", ":", "=", "= ", " / ", " - ", " – ", " + ", " → ")) and not (label.endswith(", ") and ": " in label and _shape(value) > 2)) or (not printed and _compiled(_UUID).fullmatch(value)):
         return None
     if not printed and (_compiled(r"[(){};=<>$\\]|[.!?][ ]+\Z").search(label) or _compiled(r"\w+(?:\.\w+)*[(\[]|[A-Z_\d]+\Z|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\Z").match(value)):
         return None
@@ -676,6 +685,7 @@ _HEADING = r"(?i)[ \t*`\"']{0,30}(?:[\w-]{1,20}[ _-]){0,3}(?:passwords?|passwd|p
 
 
 _USER_HEADING = r"(?i)\b(?:user|username|login|benutzer|usuario|utilisateur|zugang|account)\b"
+_INSERT = r"(?i)insert into [\w.\"`]+ ?\([^()]{1,400}\) values *"
 _NO_BRACKETS = str.maketrans("()", "  ")
 
 
@@ -686,20 +696,21 @@ def _table_cells(text: str, headings: list[tuple[int, int]]) -> Iterator[tuple[i
     # Its first character is one of a set, for which the search skips ahead.
     has_cells = _compiled(r"[ |│\t;,:cCiI](?:(?<=\S[|│\t;,])|(?<=\w:)(?=\w)|(?<=\S )[ |│\t;,]|(?<=[cC])(?i:opy)|(?<=[iI])(?i:nsert ))")
     for start, end in headings:
-        if start < done or text[end : end + 1] != "\n" or not no_code.match(text, start) or not has_cells.search(text, start, end):
+        inserted = _compiled(_INSERT).match(text, start, end)
+        end = inserted.end() - (inserted.end() < end) if inserted else end
+        if start < done or end == len(text) or (text[end] != "\n" and not inserted) or not no_code.match(text, start) or not has_cells.search(text, start, end):
             continue
         columns, delimiter, heads = _secret_columns(text[start:end])
         if not columns:
             continue
         count = len(heads)
-        is_inserted = text[start:end].rstrip().endswith(("VALUES", "values"))
         cells_of: dict[int, list[tuple[int, int, str]]] = {}
         for _ in range(MAX_ROWS):
             start = end + 1
             end = text.find("\n", start, start + MAX_LINE)
             end = end if end >= 0 else min(len(text), start + MAX_LINE)
             row = text[start:end].replace("│", "|")
-            row = row.translate(_NO_BRACKETS).rstrip(" ,;") if is_inserted else row
+            row = row.translate(_NO_BRACKETS).rstrip(" ,;") if inserted else row
             cells = _cells(row, delimiter)
             if not delimiter and len(cells) == count:
                 cells = [((head, at[1]), cell) for head, (at, cell) in zip(heads, cells)]
@@ -781,11 +792,11 @@ _QUIET_ONLY = frozenset(("weak", "place", "code", "talk"))
 
 # Points of the words that name a secret. They are added to those of the evidence and of the shape.
 _NAME_POINTS = {"strong": 3, "key": 2, "weak": 1, "talk": 2, "pin": 4, "code": 2, "place": 1, "phrase": 0}
-_CODES = r"(?:door|access|entry|gate|alarm|security|verification|confirmation|sms|2fa|mfa|otp|two[- ]factor|reset|sign[- ]?in|authenticat\w{2,4}|one[- ]?time|unlock|pairing|login|pass|puk|pin|safe|lock)[ -]\Z"
+_CODES = r"(?:door|access|entry|gate|alarm|security|verification|confirmation|sms|2fa|mfa|otp|two[- ]factor|reset|sign[- ]?in|authenticat\w{2,4}|one[- ]?time|unlock|pairing|login|pass|puk|pin|safe|lock|master|app|panel)[ -]\Z"
 
 _OF_CODES = r"[ ](?:d['’]|de |di |de la |du )(?:l['’])?(?:acc|ac[cè]|verif|vérif|segur|sécur|sicur|confirm|puerta|porta|porte|entr|alarm|desbloq|sms)"
 
-_IS = r"(?:\b(?:is|was|are|be|it'?s|ist|war|lautet|lauten|es|era|est|était|sea|um|är|er|je|là|i\.e\.,?|d\. ?h\.|namely|nämlich|c'est|heißt|wäre|sera|será|fue|foi|ficou|está|to|set|uses?|nutzt|usa|enter|type|try|value)|(?:^|\s)(?:[èé]|היא|هي)|は|が|に|改成|换成|改为|이|가|是|为|です。|為|는|은|[:=：→—]|=>|->)"
+_IS = r"(?:\b(?:is|was|are|be|it'?s|ist|war|lautet|lauten|es|era|est|était|sea|um|är|er|je|là|i\.e\.,?|d\. ?h\.|namely|nämlich|c'est|heißt|wäre|sera|será|fue|foi|ficou|está|to|set|uses?|nutzt|usa|enter|type|try|value|wert|теперь|jetzt)|(?:^|\s)(?:[èé]|היא|هي)|は|が|に|改成|换成|改为|이|가|是|为|です。|為|는|은|[:=：→—]|=>|->)"
 # What stands between a name and a value (gap; made, if people make such values up), before the name, or between a value and a name behind it (as).
 _EVIDENCE = (
     ("gap", r"\A[\s\"'`*(\[{“「『«]{0,40}(?:default[ ])?\Z", 2),
@@ -805,7 +816,8 @@ _EVIDENCE = (
     ("made", r"(?:@|\?\w|://)\S*\Z|\b(?:must|should|shall|can|may|cannot|muss|soll|debe|doit|needs? to|has to)\b", -6),
     ("gap", r"\A[ _-]?(?:encod|polic|hash|field|reset|manager|strength|length|rule|input|prompt|form|valid|check|stor(?:e|age)\b|file|env|var|setting|option|flag|param|type|generat|algorithm|auth|protect|page|flow|grant|requirement|history|expir|column|handl|provider|backend|servic|util|helper|component|modul|schema|model|class|function|method|endpoint|route|support|login|count|digit|rotation|change\b|update\b)", -3),
     ("made", r"\A[ ]from[ ][\"'`]?\Z|\A[ ]content[ ]+:[ ]\Z|\A\s[-:]?\w{0,20}\s?[\"'`]\Z|\A[ ]{2,}\Z|\A[ ]{0,3}\t[ \t]*\Z", 2),
-    ("made", r"\A[ ]-(?:string|value|secret|pw?|pass\w*)[ ][\"']?\Z|\A[\"'`)]?\?[ ]\Z", 3),
+    ("made", r"\A[ ]-(?:string|value|secret|pw?|pass\w*)[ ][\"']?\Z", 3),
+    ("gap", r"\A[\"'`)]?\?[ ]\Z", 3),
     ("gap", r"[{}\[\]<>\\].*\w", -1),
     ("gap", r"[ ]--(?!body|value|data)[a-z][\w-]*[ =]\Z", -4),
     ("behind", r"\A[ ]/\*", -6),
@@ -820,7 +832,7 @@ _EVIDENCE = (
     ("before", r"(?:^|[\s\"'(\[])--?(?:[a-z][\w-]{0,30})?\Z", 3),
     ("as", "", -2),
     ("as", r"\A[\"'`!?)]{0,3}[,;]?[ ](?:as|for|is|was|that was|which (?:is|was)|als|comme|como|come|ist|war|es|(?:when|where|if|wherever)[ ](?:it|you|he|the)\b[^.!?]{0,30}\basks?[ ]for)(?:[ ](?:the|its|our|my|your|das|die|der|mein|la|le|el|a|an|o|old|new|right|current|default|admin|root|correct)){0,3}[ ](?:[\w-]{1,20}[ ]){0,2}\Z", 6),
-    ("as", r"\A[\"'`]?[);,]{0,4}\s{1,8}(?://|\#|/\*|<!--)[ ][^\n]{0,30}\Z", 5),
+    ("as", r"\A[\"'`]?(?:[);,]|\.\w{1,12}\(\)){0,6}\s{1,8}(?://|\#|/\*|<!--)[ ][^\n]{0,30}\Z", 5),
     ("as", r"\A[\"'`!?)]{0,2}[ ]\((?:[\w']{1,15}[ ]){0,3}\Z", 5),
 )  # fmt: skip
 
@@ -896,7 +908,7 @@ def _random_candidates(text: str, names: list[Match[str]]) -> Iterator[tuple[int
 
 
 # A sign inside a word, or a number and a sign behind one, and what alone on its line can be a password.
-_ODD_SIGN = r"[&%!*^~$#+](?:(?<=[^\W_][&%!*^~])(?=[^\W_])|(?<=\d\d[!$*#&+])(?=[\s\"'`.,;)]|\Z))"
+_ODD_SIGN = r"[&%!*^~$#+](?:(?<=[^\W_][&!*^~])(?=[^\W_])|(?<=[^\W_]%)(?![0-9a-fA-F]{2})(?=[^\W_])|(?<=\d\d[!$*#&+])(?=[\s\"'`.,;)]|\Z))"
 _ALONE = r"(?m)^[ \t>]{0,8}[\"'`]?([^\s\"'`<>()\[\]{}|=/\\]{7,40})[\"'`]?[ \t\r]*$"
 NEARBY = 250
 """Characters between a name and what only a password looks like."""
@@ -920,9 +932,9 @@ def _unmistakable(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int
 def _near_hint(text: str, hints: list[int], start: int, end: int, lines: int) -> Iterator[tuple[int, int]]:
     start, end = _trimmed(text, start, end)
     at = bisect(hints, start)
-    is_near = (at and start - hints[at - 1] < NEARBY and text.count("\n", hints[at - 1], start) < lines) or (at < len(hints) and hints[at] - end < REACH and "\n" not in text[end : hints[at]])
+    is_near = (at and start - hints[at - 1] < NEARBY and text.count("\n", hints[at - 1], start) < lines) or (at < len(hints) and hints[at] - end < REACH and text.count("\n", end, hints[at]) < 5 - lines)
     value = text[start:end]
-    if is_near and len(value) > 7 and (lines < 4 or not value.isalnum() or is_random(value)) and text[start - 1 : start] != "=" != text[end : end + 1] and _chosen(value) > 2 and (_kinds(value) == 3 or (_kinds(value) == 2 and not value.islower() and not set(value).isdisjoint(_SYMBOLS))) and not _compiled(_NOT_PRINTED).match(value):
+    if is_near and len(value) > 7 and (lines < 4 or not value.isalnum() or is_random(value)) and text[start - 1 : start] != "=" != text[end : end + 1] and _chosen(value) > 2 and (_kinds(value) == 3 or _compiled(r"[^\W\d_]{4,}\d{2,}[!$*#&+]").fullmatch(value) or (_kinds(value) == 2 and not value.islower() and not set(value).isdisjoint(_SYMBOLS))) and not _compiled(_NOT_PRINTED).match(value):
         yield start, end
 
 
@@ -954,7 +966,7 @@ _WORDS = r"(W(?:[ ._-]W){3,23}|(?<=[\"'`])W(?:[ _-]W){2}(?=[\"'`]))".replace("W"
 _PHRASE = (
     r"[^\n]{0,60}?(?:"
     + _IS
-    + r"[\s\"'`“「*]{0,5}|(?<=phrase)(?:[\"'`]?[ ]|>)|:?[ ]?\n\s{0,8}(?:[>|*-][ ])?)" + _WORDS + r"(?=[\"'`”」,;!?<]|\.(?:\s|\Z)|[ ]?\n|\Z)"
+    + r"[\s\"'`“„「*]{0,20}|(?<=phrase)(?:[\"'`]?[ ]|>)|:?[ ]?\n\s{0,8}(?:[>|*-][ ])?)" + _WORDS + r"(?=[\"'`”」,;!?<]|\.(?:\s|\Z)|[ ]?\n|\Z)"
 )
 _QUOTED_WORDS = r"[^\n\"'`“「]{0,60}[\"'`“「]{1,3}" + _WORDS + r"(?=[\"'`”」])"
 _QUOTED_CHOICE = r"\w{0,6}[ ](?:is[ ]|=[ ])?[\"“'`](?=[^\n\"”'`]{0,30}\d)(?=\S{1,20}[ ])([^\W_][^\n\"”'`]{5,30})[\"”'`]"
@@ -1172,6 +1184,8 @@ def is_random(value: str) -> bool:
     if len(value) >= 12 and value.islower() and value.isascii() and value.isalpha():
         return True
     if len(value) >= 20 and value.islower() and value.isascii() and value.isalnum() and not value.isalpha():
+        return True
+    if len(value) >= 10 and value.isalpha() and not value.islower() and 2 * sum(value[at : at + 2].lower() in _PAIRS for at in range(len(value))) < len(value):
         return True
     changes = 0
     before = last = ""
