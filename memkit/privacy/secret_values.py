@@ -29,6 +29,9 @@ MIN_CHANGES = 0.25
 JUDGED_CHARACTERS = 128
 """The most characters of a value that are judged. A secret is hidden whole."""
 
+MAX_LIST = 60
+"""Rows that are searched below a line that announces values."""
+
 HEX = "0123456789abcdef"
 
 # Every name of a secret contains one of these words. A search for words is much faster than a regular expression.
@@ -64,7 +67,7 @@ _BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ](?:\d{1,2}|value|ID|id)(?=[ \t]{0
         (?:(?:\\{0,3}"\w{1,30}\\{0,3}"[ ]?:[ ]?|\w{1,30}(?:[ ]{1,20}=|:)[ ])(?:\\{0,3}"[^"\n]{0,200}"|[\w.-]{1,30}|\{\}),?\s{1,40}|"\w{1,30}":(?:"[^"\n]{0,200}"|\w{1,30}|\{\}),){0,6}
         \\{0,3}["']?(?:[Vv]alue|VALUE|[Dd]efault|result)\\{0,3}["']?[ \t]{0,20}[:=][ \t]{0,4})
     |(?P<given>(?:\\{0,7}["'`][\]}]?|\}|\]|\*\*|[ ]?[(\[][^()\[\]\n]{1,30}[)\]])?[ \t]{0,12}
-        (?:(?::[ \t]{0,4}[A-Za-z_&]|(?<=[ ])string)[\w.&']{0,30}[ \t]{1,4}=|=>|:=|:-|\|\|=|->|→|：|＝|=|:(?!\?))(?![=:])(?:\*\*)?[ \t]{0,20}
+        (?:(?::[ \t]{0,4}[A-Za-z_&]|(?<=[ ])string)[\w.&']{0,30}[ \t]{1,4}=|\t(?=")|=>|:=|:-|\|\|=|->|→|：|＝|=|:(?!\?))(?![=:])(?:\*\*)?[ \t]{0,20}
         (?:(?:[Tt]oken|[Aa]pi[Kk]ey|SSWS|GenieKey|!!str)[ ]|\s{1,20}string\(\d{1,5}\)[ ]|base64:|(?:Some|ENC)\(|\[(?=["\']))?(?:[bBrRuU@L](?=["']))?)
     |(?P<passed>(?:\\{0,7}["'`][ \t]{0,4},|\()[ \t]{0,20}(?=\\{0,7}["'`])
         |["'][^<>\n]{0,60}?[ \t](?:\w{1,20}:)?value=(?=["'])
@@ -306,13 +309,17 @@ def _values_below(text: str, names: list[Match[str]], lines: list[tuple[int, int
         line = text[start:end]
         prompt = _compiled(_PROMPT).match(line)
         command = line[prompt.end() :] if prompt else ""
-        on_line = {name.lastgroup for name in names[bisect(starts, start - 1) : bisect(starts, end)] if name[0] != "pass"}
+        on_line = {name.lastgroup for name in names[bisect(starts, start - 1) : bisect(starts, end)] if name[0] != "pass" or line.strip() != "pass"}
         printed = prints_secret(command) if command else line.startswith("kind: Secret")
         if not printed and not on_line:
             continue
         is_shell = printed and _compiled(_SHELL).match(line) is not None
         if printed or not _QUIET_ONLY.issuperset(on_line):
             done = yield from _values_alone(text, line, command, end, printed=printed, is_shell=is_shell, is_named=not on_line.isdisjoint(("strong", "key")), is_strong="strong" in on_line)
+        is_question = not printed and not on_line.isdisjoint(("strong", "key")) and _compiled(_CHAT).match(line) is not None and _compiled(_ASKS).search(line) is not None
+        if is_question:
+            answer = _compiled(_CHAT).match(text, end + 1)
+            yield from _rows_below(text, answer.end() if answer else end + 1, printed=False, most=1)
         if is_shell or (not printed and not on_line.isdisjoint(("strong", "talk", "place")) and _is_heading(line)):
             yield from _rows_below(text, end + 1, printed=is_shell, is_dump=_compiled(_DUMPS).search(command) is not None)
 
@@ -343,8 +350,6 @@ def _values_alone(text: str, line: str, command: str, end: int, *, printed: bool
     if not printed and not ((is_asked or is_chat or is_announced or is_introduced) and is_named):
         return done
     is_sure = is_asked or any(_compiled(words).search(command) for words in (_PRINTS, _MAKES))
-    if is_question and (cell := _last_cell(below[0].rstrip("\n"), printed=False)) and cell[1]:
-        yield below.start() + cell[0], below.start() + cell[1]
     while below:
         value = below[1]
         is_printed = is_sure and ((_looks_secret(value, True) and not _compiled(_NOT_PRINTED).match(value)) or (bool(command) and _chosen(value, is_literal=is_shell) > 1))
@@ -359,10 +364,10 @@ def _values_alone(text: str, line: str, command: str, end: int, *, printed: bool
     return done
 
 
-def _rows_below(text: str, start: int, *, printed: bool, is_dump: bool) -> Iterator[tuple[int, int]]:
+def _rows_below(text: str, start: int, *, printed: bool, is_dump: bool = False, most: int = MAX_LIST) -> Iterator[tuple[int, int]]:
     """Yield the last cell of the rows below a line that announces them, if it can be a secret."""
     is_empty = False
-    for number in range(MAX_LIST):
+    for number in range(most):
         end = text.find("\n", start, start + MAX_LINE)
         end = end if end >= 0 else min(len(text), start + MAX_LINE)
         row = text[start:end]
@@ -570,7 +575,7 @@ def _setting(text: str, name: Match[str]) -> tuple[int, int] | None:
     is_password = _compiled(_PASSWORD_KEY).fullmatch(key) is not None
     if not is_password and not (is_variable and key.endswith(("SECRET", "SECRET_KEY"))) and not (quote and key == "secret" and behind["given"]):
         return None
-    if quote or sign.endswith(">"):
+    if quote or (behind["passed"] and sign.endswith(">")):
         end = text.find(quote or "<", start, start + 64)
         value = text[start : max(start, end)]
         if behind["given"] and _compiled(_APP_PASSWORD).fullmatch(value) and not _FUNCTION_WORDS.intersection(value.split()) and len(_words(value)) < 3:
@@ -675,9 +680,6 @@ REPEATED, MIN_REPEATED = 20, 12
 MAX_LINE = 2000
 """Characters of a line that are searched around a word."""
 
-MAX_LIST = 60
-"""Rows that are searched below a line that announces values."""
-
 MAX_ROWS = 1000
 """Rows that are searched below a table's heading."""
 
@@ -746,7 +748,7 @@ def _secret_columns(line: str) -> tuple[dict[int, bool | None], str, list[int]]:
     cells = _cells(line, delimiter)
     if len(cells) < 2 or max(len(cell) for _, cell in cells) >= 60:
         return {}, "", []
-    columns = {at[0]: None if cell.strip() in ("PIN", "PUK") else _compiled(_PASSWORD_KEY).fullmatch(cell.strip(" \t*`\"'")) is not None for (at, cell), (_, left) in zip(cells, [cells[0], *cells]) if _compiled(_HEADING).fullmatch(cell) or (not cell.strip() and delimiter == "|" and _compiled(_USER_HEADING).search(left))}
+    columns = {at[0]: None if cell.strip() in ("PIN", "PUK") else not cell.strip() or _compiled(_PASSWORD_KEY).fullmatch(cell.strip(" \t*`\"'")) is not None for (at, cell), (_, left) in zip(cells, [cells[0], *cells]) if _compiled(_HEADING).fullmatch(cell) or (not cell.strip() and delimiter == "|" and _compiled(_USER_HEADING).search(left))}
     return columns, delimiter, [at[0] for at, _ in cells]
 
 
@@ -796,7 +798,7 @@ _CODES = r"(?:door|access|entry|gate|alarm|security|verification|confirmation|sm
 
 _OF_CODES = r"[ ](?:d['’]|de |di |de la |du )(?:l['’])?(?:acc|ac[cè]|verif|vérif|segur|sécur|sicur|confirm|puerta|porta|porte|entr|alarm|desbloq|sms)"
 
-_IS = r"(?:\b(?:is|was|are|be|it'?s|ist|war|lautet|lauten|es|era|est|était|sea|um|är|er|je|là|i\.e\.,?|d\. ?h\.|namely|nämlich|c'est|heißt|wäre|sera|será|fue|foi|ficou|está|to|set|uses?|nutzt|usa|enter|type|try|value|wert|теперь|jetzt)|(?:^|\s)(?:[èé]|היא|هي)|は|が|に|改成|换成|改为|이|가|是|为|です。|為|는|은|[:=：→—]|=>|->)"
+_IS = r"(?:\b(?:is|was|are|be|it'?s|ist|war|lautet|lauten|es|era|est|était|sea|um|är|er|je|là|i\.e\.,?|d\. ?h\.|namely|nämlich|just|answer|c'est|heißt|wäre|sera|será|fue|foi|ficou|está|to|set|uses?|nutzt|usa|enter|type|try|value|wert|теперь|jetzt)|(?:^|\s)(?:[èé]|היא|هي)|は|が|に|改成|换成|改为|이|가|是|为|です。|為|는|은|[:=：→—]|=>|->)"
 # What stands between a name and a value (gap; made, if people make such values up), before the name, or between a value and a name behind it (as).
 _EVIDENCE = (
     ("gap", r"\A[\s\"'`*(\[{“「『«]{0,40}(?:default[ ])?\Z", 2),
@@ -992,6 +994,7 @@ def _passphrases(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]
             found = _compiled(_QUOTED_WORDS).match(text, end) or _compiled(_QUOTED_CHOICE).match(text, end) or _compiled(_APP_PASSWORD).search(text, end, end + REACH)
         else:
             found = _compiled(_PHRASE).match(text, end)
+            found = _compiled(_QUOTED_WORDS).match(text, end) if found and _FUNCTION_WORDS.intersection(found[1].split()) else found
         if found is None or (found.re.pattern == _APP_PASSWORD and len(_words(found[1])) > 2):
             continue
         words = re.split("[ ._-]", found[1])
