@@ -38,7 +38,7 @@ HEX = "0123456789abcdef"
 _STEMS = (
     "secret token pass pwd pw psk psw kata_sandi credential authorization authtok masterauth dockerconfigjson key auth sid session csrf xsrf otp mfa mdp urandom randombytes securerandom securestring salt "
     "kennwort senha contrasen clave wachtwoord parola heslo haslo lozinka salasana adgangskode geheimnis zugangsdaten jeton chave chiave "
-    "sleutel zugang login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer pin puk code codigo totp frase appid rotat vpn wifi wi-fi wlan wpa jump_host ssid phrase mnemonic seed root admin account sops chamber doppler infisical ansible-vault nmcli base64 12_word 24_word below unten zugänge manually ログイン 登录 로그인 логин anmeld melde connexion conect entra_con accès acceso accesso basic認証 basic_auth basic-auth wallet metamask app-spe tan: bw_unlock hmac"
+    "sleutel zugang login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer pin puk code codigo totp frase appid rotat vpn wifi wi-fi wlan wpa jump_host ssid phrase mnemonic seed root admin account sops chamber doppler infisical ansible-vault nmcli base64 12_word 24_word below unten zugänge manually ログイン 登录 로그인 логин anmeld melde connexion conect entra_con accès acceso accesso basic認証 basic_auth basic-auth users ssh_ wallet metamask app-spe tan: bw_unlock hmac"
 ).split()
 _FOREIGN = (
     "schlüssel clé contraseñ hasło lösenord şifre парол токен ключ парола jelszó κωδικός parolă mật_khẩu kata_sandi รหัสผ่าน पासवर्ड كلمة_المرور "
@@ -56,7 +56,7 @@ _NAME = r"""(?x)(?P<pin>(?<![a-z])(?:pins?|puk|otp|tan(?=:))(?![a-z])|pin-?code|
     |(?P<code>(?<![a-z])c[oó]d(?:e|igo)(?![a-z])|コード)
     |(?P<phrase>(?:12|24)[ ]words?(?![a-z])|wallet(?![a-z])|metamask|(?:(?:seed|recovery|backup|secret|mnemonic)[ _-]?)?phrase|mnemonic|(?<![a-z])seed(?![a-z]))
     |(?P<talk>login|ログイン|登录|로그인|логин|anmeld(?:en|e|ung)|meldet?[ ]sich|connexion|con[eé]ct(?:er|ar|ate|ez)|basic[ -]auth(?![a-z])|accès|accesos?(?![a-z])|accesso|basic認証|entra(?=[ ]con[ ])|log[ ]in|logged[ ]in|sign[ ]in|zug[aä]nge?(?![a-z])|jeton|usuario|benutzer)
-    |(?P<place>(?<![\w/.-])(?:root|admin|accounts?)(?![\w-])|(?<![a-z])(?:vpn|wi-?fi|wlan|wpa2?|jump[ ]host|ssid)(?![a-z]))"""
+    |(?P<place>(?<![\w/.-])(?:root|admin|accounts?|users)(?![\w-])|ssh[ ](?=in?to[ ]|[\w.-]+@)|(?<![a-z])(?:vpn|wi-?fi|wlan|wpa2?|jump[ ]host|ssid)(?![a-z]))"""
 _OPENS = (
     r"(?:api|access|private|account|auth|encryption|signing|master|shared|app|application|admin|aes|hmac|fernet|crypto|cipher|subscription"
     r"|functions?|storage|consumer|unseal|recovery|root|ssl|tls|vault|license|client|server|service|webhook|deploy|integration|ingest)(?:[_ .-]?|:\s{1,12})\Z"
@@ -90,7 +90,7 @@ _SQL = rf"((?i:\b(?:{_SQL_WORDS})\b[^\n;]{{0,200}}?(?:(?:\b|_)(?:by|as|pass(?:wo
 _LOGS_IN = r"(?i)auth\w*[ ]?[=:]?[ ]?\(|log_?in\("
 _LOGIN_CALL = r"(?:log_?in|sign_?in|auth|connect|connection|credentials?|account|begin|create_?(?:super)?user|pdo)[ ]{0,2}[=:]?[ ]{0,2}\([^\n]{0,200}(?<=,)[ ]?"
 _CALL = r"((?i:" + _LOGIN_CALL + r"|(?:fernet|hmac(?:\.new)?|totp|jwt\.\w{1,20}|(?:en|de|b)?crypt(?:\.\w{1,20})?)\([^\n]{0,200}(?<=[( ,]))b?[\"'])(?P<judged>[^\s\"'$][^\s\"']{7,400}|(?:[a-z]{4}[ ]){3}[a-z]{4})(?=[\"'])"
-_A_CODE = r"(?=[\w -]{0,12}\d)(?:[A-Za-z0-9]{4,6}(?:[ -][A-Za-z0-9]{4,6}){1,5}|(?:[a-z0-9]{8,16}|[A-Z0-9]{8,16}|[0-9a-f]{32,64}|\d{6,8})(?=[\"',]|\s{0,4}(?:\n|\Z)))\b"
+_A_CODE = r"(?=[\w -]{0,12}\d)(?:\d{3} \d{3}\b|[A-Za-z0-9]{4,6}(?:[ -][A-Za-z0-9]{4,6}){1,5}|(?:[a-z0-9]{8,16}|[A-Z0-9]{8,16}|[0-9a-f]{32,64}|\d{6,8})(?=[\"',]| \d|\s{0,4}(?:\n|\Z)))\b"
 _NEXT_CODE = r"[\s,\"'`*-]{1,20}(?:\d{1,2}[.)]\s{1,2})?"
 _CODE = r"((?i:(?:(?:(?:recovery|backup|scratch|emergency|rescue|one-time|2fa)[ _-](?:verification[ ])?|wiederherstellungs|notfall|herstel)codes?|c[oó]d(?:igos?|es?)[ ]de[ ](?:recuperaci[oó]n|respaldo|secours|récupération|recuperação)|codici[ ]di[ ](?:recupero|backup)|коды[ ]восстановления|резервные[ ]коды|(?:リカバリー|バックアップ|復旧|回復)コード|(?:恢复|备用|备份|復原|备用验证)(?:代?码|代碼))[\"']?[^\n:=]{0,60}[:=\n]|(?i:two-factor|2fa)[^\n]{0,80}\n)(?:[\[ ]{0,3}" + _NEXT_CODE.replace("{1,20}", "{0,20}", 1) + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
 _BASE32 = r"(?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|(?=[a-z ]{0,40}[2-7])(?:[a-z2-7]{4} ){3,15}[a-z2-7]{4}|(?:[a-z2-7]{4} ){7}[a-z2-7]{4}|[A-Z2-7]{16,64}"
@@ -161,6 +161,7 @@ _OPTIONS = (
     ("schtasks", r"(\bschtasks\b[^\n]{0,300}? /rp )(\S{5,100})"),
     ("numerical password", r"(Numerical Password:\s{1,20}(?:ID:[^\n]{1,60}\s{1,20})?(?:Password:\s{1,20})?)((?:\d{6}-){7}\d{6})"),
     *((word, r"((?:id|keypair)\.json\n)(\[(?:\d{1,3},){63}\d{1,3}\])") for word in ("id.json", "keypair.json")),
+    *((word, r"((?:\A|\n)(?:\[sudo\] |Enter (?:current )?|\S{1,40}'s )?[Pp]assword(?: for [^\n:]{1,60})?: )(?P<word>[^\s\"'<>{}$,]{5,60})(?=\n|\Z)") for word in ("password for ", "enter password: ", "'s password: ")),
     ("new value: ", r"((?:\A|\n)New value: )(?P<judged>[\w*+=-]{16,40})(?=\s|\Z)"),  # elasticsearch-reset-password
     ("pass:", r"(-pass(?:in|out|wd)?[ ][\"']?pass:)([^\s\"'$]{6,200})"),
     ("mc ", r"(\bmc[ ](?:alias[ ]set|config[ ]host[ ]add)[ ](?:\S{1,200}[ ]){3})([^\s\"'$]{6,200})"),
@@ -169,8 +170,11 @@ _OPTIONS = (
     ("'[redacted", r"([\"'])(?P<judged>[^\s\"']{16,200})(?=[\"'] [!=]= [\"']\[redacted)"),
     *((kind + " answer", r"((?i:secret|security)[ ]answer(?:[ ]is|[ ]?[:=])[ ][\"']?)((?=[A-Z\d])[^\s\"'.]{4,60})") for kind in ("secret", "security")),
     ("code=", r"([?&]code=)([\w%/.-]{16,400})(?=[^\s]{0,300}[?&]state=)"),
-    *((word, r"(::add-mask::|issecret=true\]|::set-output name=[\w-]{0,40}?(?i:token|secret|passw|key)[\w-]{0,40}::)(?!\d+\s)(\S{6,200})") for word in ("::add-mask", "::set-output", "issecret=true]")),
+    *((word, r"(::add-mask::|issecret=true\]|::set-output name=[\w-]{0,40}?(?i:token|secret|pass|pw|key)[\w-]{0,40}::)(?!\d+\s)(\S{6,200})") for word in ("::add-mask", "::set-output", "issecret=true]")),
 )  # fmt: skip
+_LOWEST = {"judged": 2, "literal": 1, "word": 0}
+"""What `_chosen` must be more than, for values of options in a group of that name."""
+
 _COOKIE = r"(?i)cookie\b[\"']?[ \t]{0,3}[:=][ \t]{0,3}[\"']?|\s-b[ =]?[\"']|cookie[ =][\"']?"
 _COOKIE_VALUE = r"([\w.-]{1,60}=)([^\s;,\"'\\]{16,2000})"
 
@@ -261,7 +265,7 @@ _PROMPT = r"(?:[\w.@~:/\\()\[\] -]{0,60}[$#%❯➜>]|PS [^>\n]{0,60}>|>>>|In \[\
 # Words of a command: what it prints, that it does, that it prints other things than values, and that it makes a new secret.
 _THING = (
     r"(?i)passw(?:or)?d|passphrase|pgpass|secret|token(?!iz)|credential|(?:api|access|private|signing|encryption|master|auth|account|license|unseal)[ _.-]?keys?(?![a-z])"
-    r"|[a-z]_(?:pass|pw|key|salt)\b|(?<![a-z])keys?(?= list)|list-?keys|(?<![a-z])key(?=:gen)|keyring|op://|psks?\b|\.auth\b|\bcat \S*\bauth(?:\.txt)?$|\b(?:sops (?:-d|decrypt|exec)|chamber (?:read|export)|doppler|infisical|akeyless|conjur|credstash|rbw get|heroku config|railway variables|pulumi (?:config get|stack output)|ansible-vault (?:view|decrypt))\b"
+    r"|[a-z]_(?:pass|pw|key|salt)\b|(?<![a-z])keys?(?= list)|list-?keys|(?<![a-z])key(?=:gen)|keyring|op://|psks?\b|with-decryption|\.auth\b|\bcat \S*\bauth(?:\.txt)?$|\b(?:sops (?:-d|decrypt|exec)|chamber (?:read|export)|doppler|infisical|akeyless|conjur|credstash|rbw get|heroku config|railway variables|pulumi (?:config get|stack output)|ansible-vault (?:view|decrypt))\b"
     r"|\becho \S{12,} ?\| ?base64 (?:-d|-D|--decode)|-field=(?:pin|puk|code|key)\b|nonsensitive|\bbw unlock|auth_?string|\bvault (?:kv get|read)\b"
 )
 _PRINTS = (
@@ -269,10 +273,14 @@ _PRINTS = (
     r"|login|list-?keys|keys list)(?![a-z])|\s-(?:dq?|w)\b|[ :.-](?:token|secret|password|(?:api|secret)-?key)(?=\s+-|\s*$)|Get\w{0,30}Var|^(?:sed|awk)\b|(?:echo|println?|puts|console\.log|Write-\w+)\b[^|;&]*[$%]"
 )
 _LISTS = (
-    r"(?i)(?:^|[\s|;&(])(?:ls|find|wc|md5\w*|sha\d{1,3}\w*|man|which|git(?! config| credential)|curl[^|]*$|wget[^|]*$|npm (?:test|run)|pytest|go test|cargo)(?:\s|$)|(?:grep|rg) -\w*[lc]|--list\b|(?<!keys )(?<!key )\blist(?!-?keys)|\bls\b"
+    r"(?i)(?:^|[\s|;&(])(?:ls|find|wc|md5\w*|sha\d{1,3}\w*|man|which|git(?! config| credential)|curl[^|]*$|wget[^|]*$|npm (?:test|run)|pytest|go test|cargo)(?:\s|$)|(?:grep|rg) -\w*[lc]|--list\b|(?<!keys )(?<!key )\blist(?!-?keys|-publishing)|\bls\b"
     r"|metadata get|describe|secrets? (?:create|set|put|delete|rm|add)|-o name|accessor|(?:(?-i:[a-z](?:Id|Arn|Name|Url))|(?<!secret)[_.](?:names?|id|uid|arn|url))[\"'}\])]*\s*(?:$|[|;&\n]|-o\b|--output)|(?:cat|head|tail|less|bat|sed|awk|grep|rg)\b[^|;&]*\.(?:[jt]sx?|py|md|go|rs|java|rb|php|html?|css|csv|pub|pem)\b"
 )
 _MAKES = r"(?i)\b(?:pwgen|pwqgen)\b|\bmkpasswd\b|\bopenssl rand\b|\bgen(?:key|psk)\b|\bsecrets\.(?:token_|choice)|secret_key\(|randomBytes|SecureRandom|/dev/u?random|\bwhoami -t\b|\blpass show [^|;]*-(?:p\b|-password)|gen\.secret|(?:^|[\s|;&(])(?:go)?pass (?:show \S|(?:-\S{1,20} )?[\w.@-]{1,40}/)"
+_ONE_VALUE = (
+    r"\bop read|\b(?:go)?pass (?:show )?[\w-]+/|/run/secrets/|\bprintenv \w*(?:PASS|PW|SECRET)|\bget password\b|-field=|\bfind-\w+-password .*-w|\becho \"?\$\{?\w*(?:PASS|PW|SECRET)"
+    r"|secrets versions access|keyvault secret show|output -raw|--query (?:SecretString|Parameter\.Value)|jsonpath=.*base64"
+)
 _DUMPS = r"\b(?:sops (?:-d|decrypt)|ansible-vault (?:view|decrypt)|vault kv get|chamber (?:read|export)|(?:go)?pass show|lpass show)\b"
 _PRINTS_CODE = r"-field=(?:pin|puk|code)\b|\boathtool\b|\b(?:get|show|item|accounts)\b[^|;]*(?:\b(?:totp|otp)\b|\baccounts code\b)"
 _SHELL = r"kind|[$❯➜>]|PS |\w+@|(?! )[\w.@~:/\\()\[\] -]{1,60}(?:[$%❯➜]|(?<![ -])>) |(?:\S{1,30}[:~ ])?\S{1,30}# |(?:root|#) ?(?=(?:cat|vault|kubectl|op|pass|aws|az|gcloud|sops) )"
@@ -316,7 +324,7 @@ def _values_below(text: str, names: list[Match[str]], lines: list[tuple[int, int
         is_shell = printed and _compiled(_SHELL).match(line) is not None
         if printed or not _QUIET_ONLY.issuperset(on_line):
             done = yield from _values_alone(text, line, command, end, printed=printed, is_shell=is_shell, is_named=not on_line.isdisjoint(("strong", "key")), is_strong="strong" in on_line)
-        is_question = not printed and not on_line.isdisjoint(("strong", "key")) and _compiled(_CHAT).match(line) is not None and _compiled(_ASKS).search(line) is not None
+        is_question = not printed and not on_line.isdisjoint(("strong", "key", "talk")) and _compiled(_CHAT).match(line) is not None and _compiled(_ASKS).search(line) is not None
         if is_question:
             answer = _compiled(_CHAT).match(text, end + 1)
             yield from _rows_below(text, answer.end() if answer else end + 1, printed=False, most=1)
@@ -350,15 +358,18 @@ def _values_alone(text: str, line: str, command: str, end: int, *, printed: bool
     if not printed and not ((is_asked or is_chat or is_announced or is_introduced) and is_named):
         return done
     is_sure = is_asked or any(_compiled(words).search(command) for words in (_PRINTS, _MAKES))
+    is_one = is_shell and _compiled(_ONE_VALUE).search(command) is not None
     while below:
         value = below[1]
         is_printed = is_sure and ((_looks_secret(value, True) and not _compiled(_NOT_PRINTED).match(value)) or (bool(command) and _chosen(value, is_literal=is_shell) > 1))
         if _compiled(_PRINTS_CODE).search(command) if value.isdigit() else (
             _shape(value) >= (1 if is_sure else 2 if line.endswith("?") else 3)
             or (is_printed and (not _is_name(value) or _chosen(value, is_literal=is_shell) > 1))
-            or (is_introduced and _chosen(value, is_literal=line.startswith("1)")) > 1 and not _compiled(_NOT_PRINTED).match(value))
+            or (is_one and _chosen(value, is_literal=True))
+            or (is_introduced and _chosen(value, is_literal=is_question or line.startswith("1)")) > 1 and not _compiled(_NOT_PRINTED).match(value))
         ):
             yield below.span(1)
+        is_one = False
         done = below.end()
         below = _compiled(_BARE).match(text, below.end()) if printed else None
     return done
@@ -456,7 +467,7 @@ def _option_values(text: str, places: Places) -> Iterator[tuple[int, int]]:
             stop = min(len(text), end if end >= 0 else at + MAX_LINE)
             for match in _compiled(pattern).finditer(text, start, min(len(text), stop + 1)):
                 value = match.group(2)
-                if _is_option_secret(value) and (match.lastgroup is None or _shape(value) or " " in value or _chosen(value, is_literal=match.lastgroup == "literal") > (2 if _compiled(_LOGS_IN).search(match[1]) is None and match.lastgroup == "judged" else 1)):
+                if _is_option_secret(value) and (match.lastgroup is None or _shape(value) or " " in value or _chosen(value, is_literal=match.lastgroup != "judged") > _LOWEST[match.lastgroup] - (_compiled(_LOGS_IN).search(match[1]) is not None)):
                     yield match.end(1), match.end()
                     stop = max(stop, match.end())
 
@@ -474,7 +485,8 @@ def _named_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator[
             next_sign = following.start() if following else len(lowered)
         if next_sign > position + REACH:
             continue
-        if name.lastgroup == "key" and not _compiled(_OPENS).search(lowered, max(0, position - 30), position):
+        before = lowered[max(0, position - 30) : position]
+        if name.lastgroup == "key" and (not _compiled(_OPENS).search(before) or _compiled(_IS_UNIQUE).search(before)):
             continue
         value = _value(text, name) or (_setting(text, name) if name[0] != "token" and name.lastgroup == "strong" and next_sign < name.end() + 24 else None)
         if value is not None:
@@ -729,7 +741,7 @@ def _table_cells(text: str, headings: list[tuple[int, int]]) -> Iterator[tuple[i
         done = max(done, start)
         for column, values in cells_of.items():
             # Where one cell is a secret, the others are too.
-            is_sure = any(_shape(value) > 1 or (columns.get(column) and _chosen(value) > 2) for _, _, value in values)
+            is_sure = any(_shape(value) > 1 or (columns.get(column) and not value.islower() and _chosen(value, is_literal=True) > 1) or (columns.get(column) and _chosen(value) > 2) for _, _, value in values)
             yield from ((begin, stop) for begin, stop, value in values if _shape(value) > 1 or (is_sure and (_chosen(value, is_literal=True) or " " in value)) or (columns.get(column) is None and value.isdigit() and len(value) > 3))
 
 
@@ -863,7 +875,8 @@ def _spoken_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator
         if not shape and may_be_chosen:
             is_apart = text[start - 1 : start] in tuple("\"'`“„「«") or _compiled(r"[ ]?(?:\n|\Z)").match(text, end)
             value = text[start:end]
-            shape = (_chosen(value) > (1 if is_apart else 2)) * (1 + (_kinds(value) == 3 or (not value.isalnum() and any(map(str.isdigit, value)))))
+            is_dotted = _compiled(r"[A-Z][a-z]{3,}\.[A-Z][a-z]{3,}").fullmatch(value) and text[start - 2].isalpha()  # in a sentence, it is no code
+            shape = (_chosen(value, is_literal=bool(is_dotted)) > (1 if is_apart or is_dotted else 2)) * (1 + (_kinds(value) == 3 or (not value.isalnum() and any(map(str.isdigit, value)))))
         if not shape:
             continue
         around = [name for name in names[max(0, last - 4) : last + 2] if start - 2 * REACH < name.start() < start or end <= name.start() < end + REACH]
