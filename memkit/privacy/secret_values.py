@@ -289,7 +289,6 @@ _CHAT = r"(?:> )?(?:\w+, )?(?:\[[^\]\n]{2,30}\d\][ ]|\d[\d./:, -]{6,20} - |\d{1,
 _ASKS = r"\?\s*\Z|[\]>] |(?i:\b(?:what|which|was|wie|quel|qual|cu[aá]l|got|have|need|send|schick|brauch)\b)"
 _INTRODUCES = r"(?i)(?:\bbelow|\bnext line|\bunten|\bnächste[nr]? zeile|ci-dessous|abajo|下の行|下記|以下|下面)[^\n]{0,40}\Z|\A\s*\"[^\"]{0,60}\b(?:initial|temporary|new|generated)\b[^\"]{0,60}\",\Z|\A1\) |(?:\b(?:is|was|ist|war|lautet|es|est)|[:：])\s*\Z|\A[ \t#*>]{0,8}(?:[\w-]{1,15} ){0,2}(?:password|passphrase|passwort|kennwort|contraseña|mot de passe|senha|пароль|密码|パスワード)[ \t*]{0,4}\Z"
 _CODE = frozenset("(){};=<>$\\|\t")
-_LISTS_BELOW = r"accounts\b|logins\b|one per line|eine pro zeile"
 _PUBLIC_LABEL = (
     r"(?i)(?:host|server|user|name|space|login|e?-?mail|url|uri|address|port|(?<!secret)(?<!secret_)[_ ]?id|[ug]id|arn|version|date|time|stamp|at|created\w*|updated\w*|type|region|engine|lease\w*|path|file|kind|role|database|bucket"
     r"|fingerprint|sha\d*|md5|hash|digest|etag|commit|revision|serial|expir\w*|public|public[_ ]?key|status|source|hash|checksum|accessor|image|tag)s?[\]\"'`\s]*[:=|│→]?[\s\"'`]*\Z"
@@ -324,7 +323,7 @@ def _values_below(text: str, names: list[Match[str]], lines: list[tuple[int, int
         is_shell = printed and _compiled(_SHELL).match(line) is not None
         if printed or not _QUIET_ONLY.issuperset(on_line):
             done = yield from _values_alone(text, line, command, end, printed=printed, is_shell=is_shell, is_named=not on_line.isdisjoint(("strong", "key")), is_strong="strong" in on_line)
-        is_question = not printed and not on_line.isdisjoint(("strong", "key", "talk")) and _compiled(_CHAT).match(line) is not None and _compiled(_ASKS).search(line) is not None
+        is_question = (":" in line[:50] or line[0] in "<[>") and not printed and not on_line.isdisjoint(("strong", "key", "talk")) and _compiled(_CHAT).match(line) is not None and _compiled(_ASKS).search(line) is not None
         if is_question:
             answer = _compiled(_CHAT).match(text, end + 1)
             yield from _rows_below(text, answer.end() if answer else end + 1, printed=False, most=1)
@@ -336,10 +335,10 @@ def _is_heading(line: str) -> bool:
     """Return whether a line is a title, or announces a list."""
     title = line.strip(" \t\r#*>_[]-")
     title = title.rpartition(" (")[0] or title if title.endswith(")") else title
-    is_short = title.count(" ") < 6 and title[-1:] not in tuple(".,;!?") and ": " not in title and "," not in title
-    if len(title) > 200 or not (is_short or title.endswith((":", "：")) or _compiled(_LISTS_BELOW).search(title)):
+    is_list = title.endswith((":", "：", "accounts", "logins", "one per line", "eine pro zeile"))
+    if not is_list and (title.count(" ") > 5 or title[-1:] in tuple(".,;!?") or ": " in title or "," in title):
         return False
-    return "  " not in title and _CODE.isdisjoint(title)
+    return len(title) <= 200 and "  " not in title and _CODE.isdisjoint(title)
 
 
 def _values_alone(text: str, line: str, command: str, end: int, *, printed: bool, is_shell: bool, is_named: bool, is_strong: bool) -> Generator[tuple[int, int], None, int]:
@@ -710,7 +709,7 @@ def _table_cells(text: str, headings: list[tuple[int, int]]) -> Iterator[tuple[i
     # Its first character is one of a set, for which the search skips ahead.
     has_cells = _compiled(r"[ |│\t;,:cCiI](?:(?<=\S[|│\t;,])|(?<=\w:)(?=\w)|(?<=\S )[ |│\t;,]|(?<=[cC])(?i:opy)|(?<=[iI])(?i:nsert ))")
     for start, end in headings:
-        inserted = _compiled(_INSERT).match(text, start, end)
+        inserted = text[start] in "iI" and _compiled(_INSERT).match(text, start, end)
         end = inserted.end() - (inserted.end() < end) if inserted else end
         if start < done or end == len(text) or (text[end] != "\n" and not inserted) or not no_code.match(text, start) or not has_cells.search(text, start, end):
             continue
