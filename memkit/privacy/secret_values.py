@@ -237,6 +237,7 @@ _FILE = r"(?i)\.(?:[jt]sx?|py|md|go|rs|rb|java|ya?ml|json|toml|te?xt|html?|s?css
 _PASSWORD_KEY = r"(?i)(?:pass(?:w(?:or)?[dt]|wort|word|phrase|code|e)?|pwd|pw|psk|psw|mdp|kennwort|senha|contrase(?:ñ|n)a|clave|wachtwoord|heslo|parola|salasana|adgangskode|passe)s?[_-]?\d{0,2}"
 _IDENTIFIER = r"[A-Za-z_$][\w$]*(?:(?:\.|::|\?\.|->)[A-Za-z_$][\w$]*)*"
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_NO_CELL = r"\w+(?:\.\w+)*[(\[]|[A-Z_\d]+\Z|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\Z|" + _UUID + r"\Z"
 
 
 def assigned(text: str, lowered: str, places: Places) -> list[tuple[int, int]]:
@@ -308,7 +309,7 @@ def prints_secret(command: str) -> bool:
 
 def _values_below(text: str, names: list[Match[str]], lines: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Yield what stands below a line that announces secrets: a command that prints them, a question, a prompt, a heading."""
-    done = 0
+    done = listed = 0
     starts = [name.start() for name in names]
     for start, end in lines:
         if start < done or end == len(text):
@@ -316,19 +317,23 @@ def _values_below(text: str, names: list[Match[str]], lines: list[tuple[int, int
         line = text[start:end]
         prompt = _compiled(_PROMPT).match(line)
         command = line[prompt.end() :] if prompt else ""
-        on_line = {name.lastgroup for name in names[bisect(starts, start - 1) : bisect(starts, end)] if name[0] != "pass" or line.strip() != "pass"}
+        groups = {name.lastgroup for name in names[bisect(starts, start - 1) : bisect(starts, end)] if name[0] != "pass" or line.strip() != "pass"}
         printed = prints_secret(command) if command else line.startswith("kind: Secret")
-        if not printed and not on_line:
+        if not printed and not groups:
             continue
         is_shell = printed and _compiled(_SHELL).match(line) is not None
-        if printed or not _QUIET_ONLY.issuperset(on_line):
-            done = yield from _values_alone(text, line, command, end, printed=printed, is_shell=is_shell, is_named=not on_line.isdisjoint(("strong", "key")), is_strong="strong" in on_line)
-        is_question = (":" in line[:50] or line[0] in "<[>") and not printed and not on_line.isdisjoint(("strong", "key", "talk")) and _compiled(_CHAT).match(line) is not None and _compiled(_ASKS).search(line) is not None
-        if is_question:
+        if printed or not _QUIET_ONLY.issuperset(groups):
+            done = yield from _values_alone(text, line, command, end, groups, printed=printed, is_shell=is_shell)
+        if not printed and not groups.isdisjoint(("strong", "key", "talk")) and _is_question(line):
             answer = _compiled(_CHAT).match(text, end + 1)
-            yield from _rows_below(text, answer.end() if answer else end + 1, printed=False, most=1)
-        if is_shell or (not printed and not on_line.isdisjoint(("strong", "talk", "place")) and _is_heading(line)):
-            yield from _rows_below(text, end + 1, printed=is_shell, is_dump=_compiled(_DUMPS).search(command) is not None)
+            yield from _rows_below(text, answer.end() if answer else end + 1, "", printed=False, most=1)
+        elif start >= listed and (is_shell or (not printed and not groups.isdisjoint(("strong", "talk", "place")) and _is_heading(line))):
+            listed = yield from _rows_below(text, end + 1, command, printed=is_shell)
+
+
+def _is_question(line: str) -> bool:
+    """Return whether a line of a chat asks for something."""
+    return (":" in line[:50] or line[0] in "<[>") and _compiled(_CHAT).match(line) is not None and _compiled(_ASKS).search(line) is not None
 
 
 def _is_heading(line: str) -> bool:
@@ -336,87 +341,78 @@ def _is_heading(line: str) -> bool:
     title = line.strip(" \t\r#*>_[]-")
     title = title.rpartition(" (")[0] or title if title.endswith(")") else title
     is_list = title.endswith((":", "：", "accounts", "logins", "one per line", "eine pro zeile"))
-    if not is_list and (title.count(" ") > 5 or title[-1:] in tuple(".,;!?") or ": " in title or "," in title):
-        return False
-    return len(title) <= 200 and "  " not in title and _CODE.isdisjoint(title)
+    is_short = title.count(" ") <= 5 and title[-1:] not in tuple(".,;!?") and ": " not in title and "," not in title
+    return (is_list or is_short) and len(title) <= 200 and "  " not in title and _CODE.isdisjoint(title)
 
 
-def _values_alone(text: str, line: str, command: str, end: int, *, printed: bool, is_shell: bool, is_named: bool, is_strong: bool) -> Generator[tuple[int, int], None, int]:
+def _values_alone(
+    text: str, line: str, command: str, end: int, groups: set[str | None], *, printed: bool, is_shell: bool
+) -> Generator[tuple[int, int], None, int]:
     """Yield the values that stand alone below a line, and return where the last one ends."""
-    done = 0
-    below = _compiled(_BLANK + _BARE).match(text, end + 1) if is_named or printed else None
-    if below is None:
-        return done
-    is_chat = _compiled(_CHAT).match(line) is not None
-    if _compiled(_CHAT).match(text, text.rfind("\n", end, below.start(1)) + 1) and not is_chat:
-        return done
+    below = _compiled(_BLANK + _BARE).match(text, end + 1) if printed or "strong" in groups or "key" in groups else None
+    if below is None or (_compiled(_CHAT).match(text, text.rfind("\n", end, below.start(1)) + 1) and not _compiled(_CHAT).match(line)):
+        return 0
+    is_question = _is_question(line)
     is_asked = _compiled(_CONSOLE).match(line) is not None
-    is_announced = is_strong and line.endswith(":") and " " in line.strip()
-    is_question = is_named and is_chat and _compiled(_ASKS).search(line) is not None
-    is_introduced = is_question or (is_strong and _compiled(_INTRODUCES).search(line[-80:]) is not None)
-    if not printed and not ((is_asked or is_chat or is_announced or is_introduced) and is_named):
-        return done
+    is_introduced = is_question or ("strong" in groups and _compiled(_INTRODUCES).search(line[-80:]) is not None)
+    if not printed and not (is_asked or is_introduced or _compiled(_CHAT).match(line)):
+        return 0
     is_sure = is_asked or any(_compiled(words).search(command) for words in (_PRINTS, _MAKES))
     is_one = is_shell and _compiled(_ONE_VALUE).search(command) is not None
     while below:
-        value = below[1]
-        is_printed = is_sure and ((_looks_secret(value, True) and not _compiled(_NOT_PRINTED).match(value)) or (bool(command) and _chosen(value, is_literal=is_shell) > 1))
+        value, done = below[1], below.end()
+        chosen = _chosen(value, is_literal=is_shell or is_question or line.startswith("1)"))
+        is_printed = is_sure and ((_looks_secret(value, True) and not _compiled(_NOT_PRINTED).match(value)) or (bool(command) and chosen > 1))
         if _compiled(_PRINTS_CODE).search(command) if value.isdigit() else (
             _shape(value) >= (1 if is_sure else 2 if line.endswith("?") else 3)
-            or (is_printed and (not _is_name(value) or _chosen(value, is_literal=is_shell) > 1))
-            or (is_one and _chosen(value, is_literal=True))
-            or (is_introduced and _chosen(value, is_literal=is_question or line.startswith("1)")) > 1 and not _compiled(_NOT_PRINTED).match(value))
+            or (is_printed and (not _is_name(value) or chosen > 1))
+            or (is_one and chosen)
+            or (is_introduced and chosen > 1 and not _compiled(_NOT_PRINTED).match(value))
         ):
             yield below.span(1)
         is_one = False
-        done = below.end()
-        below = _compiled(_BARE).match(text, below.end()) if printed else None
+        below = _compiled(_BARE).match(text, done) if printed else None
     return done
 
 
-def _rows_below(text: str, start: int, *, printed: bool, is_dump: bool = False, most: int = MAX_LIST) -> Iterator[tuple[int, int]]:
-    """Yield the last cell of the rows below a line that announces them, if it can be a secret."""
-    is_empty = False
+def _rows_below(text: str, start: int, command: str, *, printed: bool, most: int = MAX_LIST) -> Generator[tuple[int, int], None, int]:
+    """Yield the last cell of the rows below a line that announces them, if it can be a secret, and return where they end."""
+    is_dump = _compiled(_DUMPS).search(command) is not None
     for number in range(most):
         end = text.find("\n", start, start + MAX_LINE)
         end = end if end >= 0 else min(len(text), start + MAX_LINE)
         row = text[start:end]
-        if not row.strip(" \t-=_*`─│┌┐├┤└┘┬┴┼+|\r"):
-            if number > 1 and not printed and not row.strip():
-                break
-        elif (printed and _compiled(_PROMPT).match(row)) or (not printed and is_empty):
+        is_empty = not row.strip(" \t-=_*`─│┌┐├┤└┘┬┴┼+|\r")
+        cell = None if is_empty else _last_cell(row, printed=printed, is_dump=is_dump)
+        if _compiled(_PROMPT).match(row) if printed else (number > 1 and not row.strip()) or (cell is None and not is_empty):
             break
-        else:
-            words = row.split() if printed else []
-            if len(words) > 1 and all(is_random(word) and _shape(word) > 1 for word in words):
-                yield start, end
-            cell = _last_cell(row, printed=printed, is_dump=is_dump)
-            if is_dump and (sentence := _compiled(r"[\w.-]+:[ ]+([^\W\d_]+(?:[ ][^\W_]+){2,12})\s*\Z").match(row)):
-                yield start + sentence.start(1), start + sentence.end(1)
-            if cell is None and not printed:
-                break
-            if cell and cell[1]:
-                yield start + cell[0], start + cell[1]
+        if cell and cell[1]:
+            yield start + cell[0], start + cell[1]
         if end >= len(text):
             break
         start = end + 1
+    return start
 
 
-def _last_cell(row: str, *, printed: bool, is_dump: bool = False) -> tuple[int, int] | None:
+def _last_cell(row: str, *, printed: bool, is_dump: bool) -> tuple[int, int] | None:
     """Return the place of a secret at the end of a row, such as `user:value`, `name  value`, `"name": "value",`, `│ name │ value │`.
 
     It is empty if the last cell is no secret, and None if the text is no row.
     """
     end = len(row.rstrip(" \t\r│|,;\"'`*"))
+    words = row.split() if printed else []
+    if len(words) > 1 and all(is_random(word) and _shape(word) > 1 for word in words):
+        return row.index(words[0]), end
+    if is_dump and (sentence := _compiled(r"[\w.-]+:[ ]+([^\W\d_]+(?:[ ][^\W_]+){2,12})\s*\Z").match(row)):
+        return sentence.span(1)
     at = max(row.rfind(sign, 0, end) for sign in " \t│|\"'`") + 1
     label = row[:at].rstrip("\"'`*")
     pair = _compiled(r"[A-Za-z_][\w.@+-]{1,40}:(?!//)(?=\S)").match(row, at, end) if not label.strip(" \t>*•-") else None
     at = pair.end() if pair else at
     value = row[at:end]
     label = label.removesuffix("> ").rstrip("-=") + "  " if label.endswith((" -> ", " => ")) else label
-    if (not pair and not label.endswith(("  ", "\t", "| ", "│ ", ": ", ":", "=", "= ", " / ", " - ", " – ", " + ", " → ")) and not (label.endswith(", ") and ": " in label and _shape(value) > 2)) or (not printed and _compiled(_UUID).fullmatch(value)):
-        return None
-    if not printed and (_compiled(r"[(){};=<>$\\]|[.!?][ ]+\Z").search(label) or _compiled(r"\w+(?:\.\w+)*[(\[]|[A-Z_\d]+\Z|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\Z").match(value)):
+    is_cell = pair or label.endswith(("  ", "\t", "| ", "│ ", ": ", ":", "=", "= ", " / ", " - ", " – ", " + ", " → ")) or (label.endswith(", ") and ": " in label and _shape(value) > 2)
+    if not is_cell or (not printed and (_compiled(r"[(){};=<>$\\]|[.!?][ ]+\Z").search(label) or _compiled(_NO_CELL).match(value))):
         return None
     is_public = (not pair and _compiled(_PUBLIC_LABEL).search(label)) or len(value) > JUDGED_CHARACTERS or _compiled(_NOT_PRINTED).match(value)
     is_secret = _shape(value) > 1 or (is_dump and _chosen(value, is_literal=True) > 1) or (_chosen(value) > 2 and (not printed or _kinds(value) == 3 or not set(value).isdisjoint(_SYMBOLS + "$@")))
