@@ -104,27 +104,21 @@ _OPTIONS = (
     *((tool, r"(\b(?:curl|https?|ab)\b[^\n|;]{0,200}?[ \t](?:-[uUaAP]|--user|--proxy-user|--auth)[ =]?" + _USER) for tool in ("curl", "http -a", "ab -")),
     *((tool, _ATTACHED) for tool in ("mysql", "mariadb", "sshpass", "7z ", "7za ", "7zz ", "rar ")),
     *((tool, _APART) for tool in ("login ", "redis-cli", "zip -", "ldap", "openssl", "plink", "sshpass", "mongo", "cqlsh", "useradd")),
-    *((tool, _TOOL.format("(?:smb|rpc)client", r"-U[ \t]{0,4}[\"']?[\w.\\@-]{1,60}%")) for tool in ("smbclient", "rpcclient")),
-    ("freerdp", _TOOL.format("[wx]?freerdp", "/p:")),
+    *((tool, _TOOL.format(program, option)) for tool, program, option in (
+        ("smbclient", "smbclient", r"-U[ \t]{0,4}[\"']?[\w.\\@-]{1,60}%"), ("rpcclient", "rpcclient", r"-U[ \t]{0,4}[\"']?[\w.\\@-]{1,60}%"), ("freerdp", "[wx]?freerdp", "/p:"),
+        ("ssh-keygen", "ssh-keygen", "-[NP][ ]"), ("swaks ", "swaks", "-(?:ap|-auth-password)[ ]"), ("mosquitto_", "mosquitto_(?:pub|sub|rr)", "-P[ ]"),
+    )),
     ("lftp ", r"(\blftp\b[^\n|]{0,200}?[ ]-u[ \t]{1,4}[^\s,]{1,60},[\"']?)([^\s\"'$]{5,200})"),
-    ("mosquitto_", _TOOL.format("mosquitto_(?:pub|sub|rr)", "-P[ ]")),
     *((word, r"(\b(?:sqlplus\b[^\n|;]{0,60}?[ \t][\"']?|oracle:thin:)[\w.$]{1,60}/)([^\s\"'@/]{6,200})") for word in ("sqlplus", "oracle:thin:")),
     ("rabbitmqctl", r"(\brabbitmqctl[ ][^\n|;]{0,60}?(?:add_user|change_password|authenticate_user)[ ]\S{1,60}[ ])([^\s$]{6,200})"),
     ("net use", r"(\bnet[ ](?:user[ ]\S{1,60}|use\b[^\n]{0,100}?[ ]\\\\[^\s]{1,100}(?:[ ]/user:\S{1,60})?)[ ])([^\s/*\"'][^\s\"']{5,200})"),
     # Any command: the letters distinguish a password from a file, port, or name.
     *((flag, _FLAG_VALUE) for flag in (" -p", " -w ", " -a ", " -x ")),
-    *((tool, _TOOL.format(tool + r"\w{0,10}", "-[PcAX][ ]")) for tool in ("ipmitool", "snmp")),
-    ("wpa_passphrase", r"(\bwpa_passphrase[ ](?:\"[^\"\n]{1,40}\"|\S{1,40})[ ][\"']?)([^\s\"'$]{8,63})"),
     ("<<<", r"(\b(?:sudo[ ]-\w*S|chpasswd|passwd|kinit|cryptsetup|--password-stdin)\b[^\n|;]{0,120}<<<[ ]?[\"']?(?:\w{1,32}:)?)([^\s\"'$]{6,200})"),
-    *((word, r"((?:\bssh[ ]|tmate\.io/t/))(?P<judged>(?:ro-)?[A-Za-z0-9]{20,60})(?=@|\s|\Z)") for word in ("ssh ", "tmate.io")),
     *((word, r"(\b(?i:auth(?:enticate)?)[ ]PLAIN[ ])([\w+/]{12,400}={0,2})") for word in ("auth plain", "authenticate plain")),
     ("ugfzc3dvcmq6", r"(334[ ]UGFzc3dvcmQ6\s{1,3}(?:[CS<>]{1,3}:?[ ])?)([\w+/]{8,400}={0,2})"),  # asks for the password in base64
     ("login ", r"(\bLOGIN[ ]\"?[\w.@+-]{1,60}\"?[ ]\"?)([^\s\"]{6,200})"),  # IMAP
     ("send ", r"(\bsend[ ](?:--[ ])?\")(?P<judged>[^\s\"\\]{6,200})(?=\\[rn]\")"),  # expect
-    (".tochararray()", r"(\")(?P<judged>[^\s\"]{8,200})(?=\"\.toCharArray\(\))"),
-    *((word, r"(?i)((?:password|authentication|credential)\([\"'][\w.@-]{1,60}[\"'],[ ]?[\"'])(?P<judged>[^\s\"']{6,200})") for word in ("password(", "passwordauthentication(", "credential(")),
-    *((f"random_{thing}", r"(\brandom_\w{6,8}\b(?:[^\n]{0,200}\n){1,20}?[ \t]{0,40}\"result\":\s{0,2}\")([^\s\"]{8,200})") for thing in ("password", "string")),
-    (" / ", r"((?:\A|\n)[ \t]{0,8}(?:[*•-][ ])?[\w() -]{2,40}:[ ][\w.@+-]{2,60}[ ]/[ ])(?P<judged>(?=\S{0,60}(?:[!#$%&*+?^~]|[a-z][A-Z0-9]{1,9}[a-z]))[^\s/]{8,60})(?=\s|\Z)"),
     *((user + sign, r"(\b(?:admin|root)(?:[ ]/[ ]|:|, `))(?P<judged>[^\s/:`\"']{8,60})(?=[`\"'\s]|\Z)") for user in ("admin", "root") for sign in (" / ", ":", ", `")),
     *((word, r"(\b(?:reset|invite|verify|confirm|activate|magic)[\w-]{0,20}/)(?P<judged>[\w.-]{20,400})") for word in "reset/ reset-password/ invite/ verify/ confirm/ activate/ magic/ magic-link/".split()),
     *((word, r"(://[^\s\"'`<>]{4,100}/(?:v[1-4]|push|hooks?|webhooks?|ping)/)(?P<judged>(?![0-9a-f]{40}\b|[0-9a-f]{64}\b)[\w-]{32,64})(?=[\s\"'`<>?]|\Z)") for word in "/v1/ /v2/ /v3/ /v4/ /push/ /hook/ /hooks/ /webhook/ /webhooks/ /ping/".split()),
@@ -143,25 +137,20 @@ _OPTIONS = (
     *((word + " " + thing, _TOTP) for word in ("setup", "totp", "2fa", "mfa", "authenticator") for thing in ("key", "secret")),
     ("with key ", _TOTP),
     *((word, _TOTP) for word in ("oathtool", "new secret key", "manually", "authenticator")),
-    *((word + digit + " ", r"((?i:\bpassword|\bsecret|\bkey)[ ][05789][ ])([^\s\"'$<]{6,200})") for word in ("password ", "secret ") for digit in "05789"),
     ("wifi:", r"(WIFI:[^\n]{0,100}?P:)([^\s;]{6,100})(?=;)"),
     ("accounts: [", r"(\baccounts: \[\s{0,20}[\"'`])(0x[0-9a-f]{64})"),
     ("htpasswd -", r"(\bhtpasswd[ ](?:-\w+[ ]){0,3}(?:-\w*b\w*n\w*|-\w*n\w*b\w*|-\w*b\w*[ ]\S{1,200})[ ]\S{1,60}[ ][\"']?)([^\s\"'$]{6,200})"),
-    ("ssh-keygen", _TOOL.format("ssh-keygen", "-[NP][ ]")),
-    ("swaks ", _TOOL.format("swaks", "-(?:ap|-auth-password)[ ]")),
     ("auth ", r"((?:\A|\n|> )AUTH[ ](?:[\w.-]{1,40}[ ])?)(?P<literal>[^\s\"']{6,200})(?=\s|\Z)"),
     *((word, r"(?i)(key\w{0,10}\"?\s?[:=]\s?)(\[(?:\s?\d{1,3},){15,63}\s?\d{1,3}\s?\])") for word in ("key: [", "key = [", "key=[", 'key": [')),
     ("_auth=", r"(_AUTH=[\"']?[\w.-]{1,40}[/:])([^\s\"'$/]{5,100})"),
     *((word, r"(\"(?!name|kind|type)[\w.-]{1,60}\": ?\")(?P<judged>[A-Za-z0-9+/]{8,4000}={0,2})(?=\"[,}])") for word in ('"kind":"secret"', '"kind": "secret"')),
-    ("/private-", r"(/private-)([0-9a-f]{32})(?=/)"),
     *((word, r"((?:mysqli(?:_connect)?|PDO(?:->__construct)?|getConnection)\((?:[\"'][^\"'\n]{0,200}[\"'],[ ]?){2}[\"'])([^\"'\n]{5,100})(?=[\"'])") for word in ("mysqli(", "mysqli_connect(", "__construct(", "pdo(", "getconnection(")),
-    ("acl setuser", r"(\bACL SETUSER[^\n]{0,100}? >)(\S{6,200})"),
-    *((word, r"( : (?:EAP|XAUTH|PSK) \")([^\"\n]{5,100})(?=\")") for word in (": eap", ": xauth")),
     *((word, r"(\bconn(?:ect)?[ ][\w.$]{1,60}/)([^\s\"'@/]{6,200})(?=@)") for word in ("connect ", "conn ")),
-    ("schtasks", r"(\bschtasks\b[^\n]{0,300}? /rp )(\S{5,100})"),
-    ("numerical password", r"(Numerical Password:\s{1,20}(?:ID:[^\n]{1,60}\s{1,20})?(?:Password:\s{1,20})?)((?:\d{6}-){7}\d{6})"),
-    *((word, r"((?:id|keypair)\.json\n)(\[(?:\d{1,3},){63}\d{1,3}\])") for word in ("id.json", "keypair.json")),
     *((word, r"((?:\A|\n)(?:\[sudo\] |Enter (?:current )?|\S{1,40}'s )?[Pp]assword(?: for [^\n:]{1,60})?: )(?P<word>[^\s\"'<>{}$,]{5,60})(?=\n|\Z)") for word in ("password for ", "enter password: ", "'s password: ")),
+    ("wpa_passphrase", r"(\bwpa_passphrase[ ](?:\"[^\"\n]{1,40}\"|\S{1,40})[ ][\"']?)([^\s\"'$]{8,63})"),
+    (".tochararray()", r"(\")(?P<judged>[^\s\"]{8,200})(?=\"\.toCharArray\(\))"),
+    *((word, r"(?i)((?:password|authentication|credential)\([\"'][\w.@-]{1,60}[\"'],[ ]?[\"'])(?P<judged>[^\s\"']{6,200})") for word in ("password(", "passwordauthentication(", "credential(")),
+    *((word, r"(\bACL SETUSER[^\n]{0,100}? >|\bschtasks\b[^\n]{0,300}? /rp | : (?:EAP|XAUTH|PSK) \"|/private-(?=[0-9a-f]{32}/))([^\s\"/]{5,200})") for word in ("acl setuser", "schtasks", ": eap", ": xauth", "/private-")),
     ("new value: ", r"((?:\A|\n)New value: )(?P<judged>[\w*+=-]{16,40})(?=\s|\Z)"),  # elasticsearch-reset-password
     ("pass:", r"(-pass(?:in|out|wd)?[ ][\"']?pass:)([^\s\"'$]{6,200})"),
     ("mc ", r"(\bmc[ ](?:alias[ ]set|config[ ]host[ ]add)[ ](?:\S{1,200}[ ]){3})([^\s\"'$]{6,200})"),
@@ -172,9 +161,6 @@ _OPTIONS = (
     ("code=", r"([?&]code=)([\w%/.-]{16,400})(?=[^\s]{0,300}[?&]state=)"),
     *((word, r"(::add-mask::|issecret=true\]|::set-output name=[\w-]{0,40}?(?i:token|secret|pass|pw|key)[\w-]{0,40}::)(?!\d+\s)(\S{6,200})") for word in ("::add-mask", "::set-output", "issecret=true]")),
 )  # fmt: skip
-_LOWEST = {"judged": 2, "literal": 1, "word": 0}
-"""What `_chosen` must be more than, for values of options in a group of that name."""
-
 _COOKIE = r"(?i)cookie\b[\"']?[ \t]{0,3}[:=][ \t]{0,3}[\"']?|\s-b[ =]?[\"']|cookie[ =][\"']?"
 _COOKIE_VALUE = r"([\w.-]{1,60}=)([^\s;,\"'\\]{16,2000})"
 
@@ -462,7 +448,7 @@ def _option_values(text: str, places: Places) -> Iterator[tuple[int, int]]:
             stop = min(len(text), end if end >= 0 else at + MAX_LINE)
             for match in _compiled(pattern).finditer(text, start, min(len(text), stop + 1)):
                 value = match.group(2)
-                if _is_option_secret(value) and (match.lastgroup is None or _shape(value) or " " in value or _chosen(value, is_literal=match.lastgroup != "judged") > _LOWEST[match.lastgroup] - (_compiled(_LOGS_IN).search(match[1]) is not None)):
+                if _is_option_secret(value) and (match.lastgroup is None or _shape(value) or " " in value or _chosen(value, is_literal=match.lastgroup != "judged") > ("word", "literal", "judged").index(match.lastgroup) - (_compiled(_LOGS_IN).search(match[1]) is not None)):
                     yield match.end(1), match.end()
                     stop = max(stop, match.end())
 
@@ -810,7 +796,6 @@ _IS = r"(?:\b(?:is|was|are|be|it'?s|ist|war|lautet|lauten|es|era|est|était|sea|
 _EVIDENCE = (
     ("gap", r"\A[\s\"'`*(\[{“「『«]{0,40}(?:default[ ])?\Z", 2),
     ("gap", _IS + r"(?:[ ](?:now|just|currently|still|always|jetzt|nun|noch|ahora|agora|maintenant|simply)){0,2}(?:[ ]string(?:\(\d{1,4}\))?)?[\s\"'`*(“„「『«:$>]{0,4}\Z", 3),
-    ("gap", r"\A[\"']?(?:</\w{1,12})?>\s*(?:<(?:value|string)>)?\Z", 3),
     ("gap", r"\A(?:[\s|│*`]|</?\w[^<>]{0,60}>){1,40}\Z", 1),
     ("gap", r"\A(?:[\s*`]|</?\w[^<>]{0,60}>){0,40}(?:[|│]|</?\w[^<>]{0,60}>|reg_\w+[ ])(?:[\s|│*`]|</?\w[^<>]{0,60}>){0,40}\Z", 3),
     ("gap", r"--(?:body|value|data)[ =][\"']?\Z|<<<[ ]{0,3}[\"']?\Z|\A[ ][05789][ ]\Z|\.(?:fill|type|send_?keys|setvalue|fill_in)\([\"']\Z", 4),
@@ -819,24 +804,20 @@ _EVIDENCE = (
     ("behind", r"\A[\"'`]?[ ]to[ ]", 2),
     ("behind", r"\A[^\n]{0,12}\b(?:by|via|per|par|por)[ ](?:sms|e-?mail|text)\b", 2),
     ("gap", r"(?:\b(?:with|as|mit|als|con|com|avec|por)|\((?:currently|now|jetzt))[\s\"'`*(]{0,4}\Z", 2),
-    ("gap", r"\b(?:with[ ][\w.@+-]{2,40}[ ](?:and|/)|as[ ][\w.@-]{2,30}[ ]with)[ ]\Z", 3),
     ("gap", r"[.!?][\s\"']", -1),
     ("gap", r"\A[_.?&/-](?:\w|\Z)", -4),
     ("made", r"(?:@|\?\w|://)\S*\Z|\b(?:must|should|shall|can|may|cannot|muss|soll|debe|doit|needs? to|has to)\b", -6),
     ("gap", r"\A[ _-]?(?:encod|polic|hash|field|reset|manager|strength|length|rule|input|prompt|form|valid|check|stor(?:e|age)\b|file|env|var|setting|option|flag|param|type|generat|algorithm|auth|protect|page|flow|grant|requirement|history|expir|column|handl|provider|backend|servic|util|helper|component|modul|schema|model|class|function|method|endpoint|route|support|login|count|digit|rotation|change\b|update\b)", -3),
     ("made", r"\A[ ]from[ ][\"'`]?\Z|\A[ ]content[ ]+:[ ]\Z|\A\s[-:]?\w{0,20}\s?[\"'`]\Z|\A[ ]{2,}\Z|\A[ ]{0,3}\t[ \t]*\Z", 2),
-    ("made", r"\A[ ]-(?:string|value|secret|pw?|pass\w*)[ ][\"']?\Z", 3),
     ("gap", r"\A[\"'`)]?\?[ ]\Z", 3),
     ("gap", r"[{}\[\]<>\\].*\w", -1),
     ("gap", r"[ ]--(?!body|value|data)[a-z][\w-]*[ =]\Z", -4),
     ("behind", r"\A[ ]/\*", -6),
     ("gap", r"\).*\w", -1),
-    ("gap", r".{60}", -1),
     ("gap", r"[,;|{}\n](?:\s*[\w\"'.()\]-]+){0,7}[\w\])][\"']?\s?[:=：]\s?[\"']?\Z", -3),
     ("before", r"\{\{[^}]*\Z", -6),
     ("gap", r";base64,\Z|enc\[|\b(?:file|ids?|etag|commit|sha\d{0,3}|hash|digest|ref|trace|request|req|job|build|see|in|at|by|or|branch|tag|run|version|image|using|user|username|host|port|hashed with)[ :#=\"'`]{1,4}\Z|(?:id|_by|commit|hash|sha\d{0,3}|digest|etag)[\"'`]{0,2}\s?[:=][ \"'`]{0,2}\Z", -6),
     ("gap", r"\A[\"'`],\s{0,8}[\"'`]\Z|\A[\"',]{1,3}\s{1,40}[\"']?value[\"']?\s?[:=]\s?[\"']?\Z", 3),
-    ("before", r"[?&]\Z", 1),
     ("before", r"\b(?:get|show|find|read)[ -](?:[a-z]+-)?\Z", -3),
     ("before", r"(?:^|[\s\"'(\[])--?(?:[a-z][\w-]{0,30})?\Z", 3),
     ("as", "", -2),
