@@ -232,7 +232,7 @@ def assigned(text: str, lowered: str, places: Places) -> list[tuple[int, int]]:
     positions = sorted({at for stem in places if stem in _stems() for at in places[stem]})
     if positions:
         names = [name for name in _names(lowered, positions) if name[0] != "pass" or not _compiled(_NO_PASS).search(text, max(0, name.start() - 5), name.start())]
-        quiet = {name.start() for name in names if name.lastgroup in _QUIET_ONLY}
+        quiet = {name.start() for name in names if name.lastgroup in _QUIET_ONLY and name.lastgroup != "talk"}
         lines = _lines(text, [at for at in positions if at not in quiet])
         spans += [*_named_values(text, lowered, names), *_table_cells(text, lines), *_values_below(text, names, _lines(text, positions))]
         spans += [*_unmistakable(text, names), *_passphrases(text, names), *_spoken_values(text, lowered, names), *_pairs(text, names)]
@@ -400,7 +400,7 @@ def _last_cell(row: str, *, printed: bool, is_dump: bool) -> tuple[int, int] | N
     is_cell = pair or label.endswith(("  ", "\t", "| ", "│ ", ": ", ":", "=", "= ", " / ", " - ", " – ", " + ", " → ")) or (label.endswith(", ") and ": " in label and _shape(value) > 2)
     if not is_cell or (not printed and (_compiled(r"[(){};=<>$\\]|[.!?][ ]+\Z").search(label) or _compiled(_NO_CELL).match(value))):
         return None
-    is_public = (not pair and _compiled(_PUBLIC_LABEL).search(label)) or len(value) > JUDGED_CHARACTERS or _compiled(_NOT_PRINTED).match(value)
+    is_public = (not pair and (_compiled(_PUBLIC_LABEL).search(label) or (label.endswith(": ") and not is_dump and _compiled("[a-z-]+").fullmatch(value)))) or len(value) > JUDGED_CHARACTERS or _compiled(_NOT_PRINTED).match(value)
     is_secret = _shape(value) > 1 or (is_dump and _chosen(value, is_literal=True) > 1) or (_chosen(value) > 2 and (not printed or _kinds(value) == 3 or not set(value).isdisjoint(_SYMBOLS + "$@")))
     return (at, end) if is_secret and not is_public else (0, 0)
 
@@ -654,8 +654,8 @@ def _cookie_values(text: str, places: Places) -> Iterator[tuple[int, int]]:
         if at < stop:  # already searched with the previous one
             continue
         if text.startswith('cookies": [', at):
-            end = text.find("]", at, at + 8000)
-            yield from (value.span(1) for value in _compiled(r'"value": ?"([^"\s]{16,4000})"').finditer(text, at, max(at, end)) if is_random(value[1][:JUDGED_CHARACTERS]) or value[1][0:3] == "eyJ")
+            end = text.find("]", at + 12, at + 8000)
+            yield from (value.span(1) for value in _compiled(r'"value": ?"([^"\s]{16,4000})"').finditer(text, at, end if end > 0 else at + 8000) if is_random(value[1][:JUDGED_CHARACTERS]) or value[1][0:3] == "eyJ")
         head = _compiled(_COOKIE).match(text, at)
         if head is None:
             continue
