@@ -275,7 +275,7 @@ _CONSOLE = r">>> |\(gdb\) |\(Pdb\)|In \[|\d\) |(?:irb|pry)\(|> |[\w.:\[\]()-]{1,
 _CHAT = r"(?:> )?(?:\w+, )?(?:\[[^\]\n]{2,30}\d\][ ]|\d[\d./:, -]{6,20} - |\d{1,2}:\d\d(?::\d\d)?[ ])?(?:[\w.-]{2,20}(?: [\w.]{1,20})?(?: \([\w:., ]{2,20}\))?:|[QA]:|<[\w. -]{2,20}>|\[[\w.-]{2,20}\]) (?=\S)"
 _ASKS = r"\?\s*\Z|[\]>] |(?i:\b(?:what|which|was|wie|quel|qual|cu[aá]l|got|have|need|send|schick|brauch)\b)"
 _INTRODUCES = r"(?i)(?:\bbelow|\bnext line|\bunten|\bnächste[nr]? zeile|ci-dessous|abajo|下の行|下記|以下|下面)[^\n]{0,40}\Z|\A\s*\"[^\"]{0,60}\b(?:initial|temporary|new|generated)\b[^\"]{0,60}\",\Z|\A1\) |(?:\b(?:is|was|ist|war|lautet|es|est)|[:：])\s*\Z|\A[ \t#*>]{0,8}(?:[\w-]{1,15} ){0,2}(?:password|passphrase|passwort|kennwort|contraseña|mot de passe|senha|пароль|密码|パスワード)[ \t*]{0,4}\Z"
-_CODE = frozenset("(){};=<>$\\|\t")
+_CODE_SIGNS = frozenset("(){};=<>$\\|\t")
 _PUBLIC_LABEL = (
     r"(?i)(?:host|server|user|name|space|login|e?-?mail|url|uri|address|port|(?<!secret)(?<!secret_)[_ ]?id|[ug]id|arn|version|date|time|stamp|at|created\w*|updated\w*|type|region|engine|lease\w*|path|file|kind|role|database|bucket"
     r"|fingerprint|sha\d*|md5|hash|digest|etag|commit|revision|serial|expir\w*|public|public[_ ]?key|status|source|hash|checksum|accessor|image|tag)s?[\]\"'`\s]*[:=|│→]?[\s\"'`]*\Z"
@@ -328,7 +328,7 @@ def _is_heading(line: str) -> bool:
     title = title.rpartition(" (")[0] or title if title.endswith(")") else title
     is_list = title.endswith((":", "：", "accounts", "logins", "one per line", "eine pro zeile"))
     is_short = title.count(" ") <= 5 and title[-1:] not in tuple(".,;!?") and ": " not in title and "," not in title
-    return (is_list or is_short) and len(title) <= 200 and "  " not in title and _CODE.isdisjoint(title)
+    return (is_list or is_short) and len(title) <= 200 and "  " not in title and _CODE_SIGNS.isdisjoint(title)
 
 
 def _values_alone(
@@ -708,7 +708,7 @@ def _table_cells(text: str, headings: list[tuple[int, int]]) -> Iterator[tuple[i
             row = row.translate(_NO_BRACKETS).rstrip(" ,;") if inserted else row
             cells = _cells(row, delimiter)
             if not delimiter and len(cells) == count:
-                cells = [((head, at[1]), cell) for head, (at, cell) in zip(heads, cells)]
+                cells = [((head, at[1]), cell) for head, (at, cell) in zip(heads, cells, strict=True)]
             if len(cells) == count or (not delimiter and len(cells) > 1):
                 for position, cell in cells:
                     value = cell.strip(" \t\r*`\"'")
@@ -741,7 +741,11 @@ def _secret_columns(line: str) -> tuple[dict[int, bool | None], str, list[int]]:
     cells = _cells(line, delimiter)
     if len(cells) < 2 or max(len(cell) for _, cell in cells) >= 60:
         return {}, "", []
-    columns = {at[0]: None if cell.strip() in ("PIN", "PUK") else not cell.strip() or _compiled(_PASSWORD_KEY).fullmatch(cell.strip(" \t*`\"'")) is not None for (at, cell), (_, left) in zip(cells, [cells[0], *cells]) if _compiled(_HEADING).fullmatch(cell) or (not cell.strip() and delimiter == "|" and _compiled(_USER_HEADING).search(left))}
+    columns = {}
+    for number, (at, cell) in enumerate(cells):
+        name = cell.strip(" \t*`\"'")
+        if _compiled(_HEADING).fullmatch(cell) or (not name and delimiter == "|" and _compiled(_USER_HEADING).search(cells[number - 1][1])):
+            columns[at[0]] = None if name in ("PIN", "PUK") else not name or _compiled(_PASSWORD_KEY).fullmatch(name) is not None
     return columns, delimiter, [at[0] for at, _ in cells]
 
 
@@ -914,7 +918,7 @@ def _unmistakable(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int
         start = sign.start()
         while start and sign.start() - start < 40 and text[start - 1] not in _ENDS:
             start -= 1
-        end = _compiled(rf"[^{_END}]*").match(text, sign.start()).end()
+        end = _compiled(rf"[^{_END}]*").match(text, sign.start()).end()  # type: ignore[union-attr]
         yield from _near_hint(text, hints, start, end, 3)
     for alone in _compiled(_ALONE).finditer(text):
         yield from _near_hint(text, hints, *alone.span(1), 4)
