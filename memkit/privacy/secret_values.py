@@ -57,10 +57,7 @@ _NAME = r"""(?x)(?P<pin>(?<![a-z])(?:pins?|puk|otp|tan(?=:))(?![a-z])|pin-?code|
     |(?P<phrase>(?:12|24)[ ]words?(?![a-z])|wallet(?![a-z])|metamask|(?:(?:seed|recovery|backup|secret|mnemonic)[ _-]?)?phrase|mnemonic|(?<![a-z])seed(?![a-z]))
     |(?P<talk>login|ログイン|登录|로그인|логин|anmeld(?:en|e|ung)|meldet?[ ]sich|connexion|con[eé]ct(?:er|ar|ate|ez)|basic[ -]auth(?![a-z])|accès|accesos?(?![a-z])|accesso|basic認証|entra(?=[ ]con[ ])|log[ ]in|logged[ ]in|sign[ ]in|zug[aä]nge?(?![a-z])|jeton|usuario|benutzer)
     |(?P<place>(?<![\w/.-])(?:root|admin|accounts?|users)(?![\w-])|ssh[ ](?=in?to[ ]|[\w.-]+@)|(?<![a-z])(?:vpn|wi-?fi|wlan|wpa2?|jump[ ]host|ssid)(?![a-z]))"""
-_OPENS = (
-    r"(?:api|access|private|account|auth|encryption|signing|master|shared|app|application|admin|aes|hmac|fernet|crypto|cipher|subscription"
-    r"|functions?|storage|consumer|unseal|recovery|root|ssl|tls|vault|license|client|server|service|webhook|deploy|integration|ingest)(?:[_ .-]?|:\s{1,12})\Z"
-)
+_OPENS = r"(?:api|access|private|account|auth|encryption|signing|master|shared|app|application|admin|aes|hmac|fernet|crypto|cipher|subscription|functions?|storage|consumer|unseal|recovery|root|ssl|tls|vault|license|client|server|service|webhook|deploy|integration|ingest)(?:[_ .-]?|:\s{1,12})\Z"
 
 _BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ](?:\d{1,2}|value|ID|id)(?=[ \t]{0,3}[:(=]))?)(?:
     (?P<pair>\\{0,3}["']?[ \t]{0,4}(?::[ ]?\{|[,{:])?\s{0,40}(?:-[ ])?
@@ -96,10 +93,7 @@ _CODE = r"((?i:(?:(?:(?:recovery|backup|scratch|emergency|rescue|one-time|2fa)[ 
 _BASE32 = r"(?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|(?=[a-z ]{0,40}[2-7])(?:[a-z2-7]{4} ){3,15}[a-z2-7]{4}|(?:[a-z2-7]{4} ){7}[a-z2-7]{4}|[A-Z2-7]{16,64}"
 _TOTP = r"((?i:\b(?:setup|totp|2fa|mfa|authenticator|new)[ _-]?(?:secret[ ])?(?:key|secret)(?:[ ](?:is|manually))?[\"']?[ ]{0,3}[:=]?|(?:set up|enable)[ ](?:mfa|2fa|totp)[ ]with[ ]key|(?:manually|by hand|authenticator)\b[^\n:]{0,60}:?|oathtool[ ][^\n|]{0,60}?)\s{1,8}[\"']?)(" + _BASE32 + r")(?!\w)"
 _HASH = r"((?i:passw(?:or)?d[_-]?hash)[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?)([0-9A-Fa-f]{32,128})(?!\w)"
-_FLAG_VALUE = (
-    r"((?<=\s)-(?:p|P|w|a|A|X|x|pass|pw|storepass|keypass)[ =]?[\"']?)"
-    r"((?=[^\s]{0,60}[a-z])(?=[^\s]{0,60}[A-Z])(?=[^\s]{0,60}\d)[^\s\"'$/:.,=]{8,100})(?=[\"']?(?:\s|\Z))"
-)
+_FLAG_VALUE = r"((?<=\s)-(?:p|P|w|a|A|X|x|pass|pw|storepass|keypass)[ =]?[\"']?)((?=[^\s]{0,60}[a-z])(?=[^\s]{0,60}[A-Z])(?=[^\s]{0,60}\d)[^\s\"'$/:.,=]{8,100})(?=[\"']?(?:\s|\Z))"
 _OPTIONS = (
     *((tool, r"(\b(?:curl|https?|ab)\b[^\n|;]{0,200}?[ \t](?:-[uUaAP]|--user|--proxy-user|--auth)[ =]?" + _USER) for tool in ("curl", "http -a", "ab -")),
     *((tool, _ATTACHED) for tool in ("mysql", "mariadb", "sshpass", "7z ", "7za ", "7zz ", "rar ")),
@@ -195,17 +189,11 @@ _NOT_SECRET = r"""(?xi)[$%{<]|[*]{2}|[*][a-z_]\w*(?:\.[a-z]\w*)*\Z|\[[\w -]{1,40
 # A quoted value with such a beginning can still be a password.
 _PLACEHOLDER = r"\$\{|\$\(|\{\{|\{[^{}]*\}\Z|%\(|%\w*%\Z|<[^<>]*>\Z|<%|\([\w, .]*\)\Z|@@|@\w+\(|@?/|&[a-z]{2,6};|-{1,2}[A-Za-z][a-z-]*\Z"
 _REFERENCE = r"[$@%&][A-Za-z_]\w*(?:\.\w+)*\Z"
-_NOT_VALUE = (
-    r"(?:^|[_.-]|(?<=[a-z0-9])(?=[A-Z]))(?i:names?|file(?:name)?|path|dir|url|uri|endpoint|type|kind|version|count|length|size|limit"
-    r"|ref|arn|expir\w*|ttl|at|policy|header|prefix|regex|pattern|fields?|class|smanager|ids?|hash|sha\d{0,3}|md5|digest|checksum)$"
-)
+_NOT_VALUE = r"(?:^|[_.-]|(?<=[a-z0-9])(?=[A-Z]))(?i:names?|file(?:name)?|path|dir|url|uri|endpoint|type|kind|version|count|length|size|limit|ref|arn|expir\w*|ttl|at|policy|header|prefix|regex|pattern|fields?|class|smanager|ids?|hash|sha\d{0,3}|md5|digest|checksum)$"
 _WORD_AND_NUMBER = r"[^\W\d_]{3,20}\d{2,12}[!#$%&*?+]"
 # Values that people make up: a word, a sign, and a number; two words and a number, which can be a name too.
 _WORD_SIGN_NUMBER = r"[^\W\d_]{3,20}[@_#*+~]\d{2,12}[!?]?"
-_MADE_UP = (
-    r"(?=\S*[A-Z])[A-Za-z][a-z]{2,11}[-._][A-Za-z][a-z]{2,11}[-._]?\d{1,4}[!?$*]?|[A-Z][a-z]{2,11}[A-Z][a-z]{2,11}\d{2,4}[!?$*]?"
-    r"|[A-Z][a-z]{3,11}[-.]\d{2,4}[!?$*]|[A-Z][a-z]{5,11}\d|[a-z]{4,20}[!@#$&*]\d{1,4}|[a-z]{3,12}-[a-z]{3,12}-\d{2,6}"
-)
+_MADE_UP = r"(?=\S*[A-Z])[A-Za-z][a-z]{2,11}[-._][A-Za-z][a-z]{2,11}[-._]?\d{1,4}[!?$*]?|[A-Z][a-z]{2,11}[A-Z][a-z]{2,11}\d{2,4}[!?$*]?|[A-Z][a-z]{3,11}[-.]\d{2,4}[!?$*]|[A-Z][a-z]{5,11}\d|[a-z]{4,20}[!@#$&*]\d{1,4}|[a-z]{3,12}-[a-z]{3,12}-\d{2,6}"
 _LIST_ITEM = r"[a-z0-9_&-]*|[A-Za-z_-]*"
 # What stands where a password would, and is none: types, states, labels, words that join others, and names of algorithms.
 _NO_CHOICE = frozenset((
@@ -250,24 +238,11 @@ def _again(text: str, spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]
 # What precedes a command in a shell, a statement in a database's client, and an expression in a REPL.
 _PROMPT = r"(?:[\w.@~:/\\()\[\] -]{0,60}[$#%❯➜>]|PS [^>\n]{0,60}>|>>>|In \[\d{1,4}\]:|\(Pdb\))[ ]+(?=\S)|[ ]{2,8}(?=(?:kubectl|gcloud|aws|az|vault|op) )"
 # Words of a command: what it prints, that it does, that it prints other things than values, and that it makes a new secret.
-_THING = (
-    r"(?i)passw(?:or)?d|passphrase|pgpass|secret|token(?!iz)|credential|(?:api|access|private|signing|encryption|master|auth|account|license|unseal)[ _.-]?keys?(?![a-z])"
-    r"|[a-z]_(?:pass|pw|key|salt)\b|(?<![a-z])keys?(?= list)|list-?keys|(?<![a-z])key(?=:gen)|keyring|op://|psks?\b|with-decryption|\.auth\b|\bcat \S*\bauth(?:\.txt)?$|\b(?:sops (?:-d|decrypt|exec)|chamber (?:read|export)|doppler|infisical|akeyless|conjur|credstash|rbw get|heroku config|railway variables|pulumi (?:config get|stack output)|ansible-vault (?:view|decrypt))\b"
-    r"|\becho \S{12,} ?\| ?base64 (?:-d|-D|--decode)|-field=(?:pin|puk|code|key)\b|nonsensitive|\bbw unlock|auth_?string|\bvault (?:kv get|read)\b"
-)
-_PRINTS = (
-    r"(?i)(?<![a-z])(?:sops|unlock|console|get|show|reveal|read|view|access|print\w{0,6}|cat|lookup|decrypt|export|dump|generate|gen|fetch|output|jq|yq|dotenv|base64|initial|find-generic\w*|create|new|issue|rotate|reset|lpass|bw|extract"
-    r"|login|list-?keys|keys list)(?![a-z])|\s-(?:dq?|w)\b|[ :.-](?:token|secret|password|(?:api|secret)-?key)(?=\s+-|\s*$)|Get\w{0,30}Var|^(?:sed|awk)\b|(?:echo|println?|puts|console\.log|Write-\w+)\b[^|;&]*[$%]"
-)
-_LISTS = (
-    r"(?i)(?:^|[\s|;&(])(?:ls|find|wc|md5\w*|sha\d{1,3}\w*|man|which|git(?! config| credential)|curl[^|]*$|wget[^|]*$|npm (?:test|run)|pytest|go test|cargo)(?:\s|$)|(?:grep|rg) -\w*[lc]|--list\b|(?<!keys )(?<!key )\blist(?!-?keys|-publishing)|\bls\b"
-    r"|metadata get|describe|secrets? (?:create|set|put|delete|rm|add)|-o name|accessor|(?:(?-i:[a-z](?:Id|Arn|Name|Url))|(?<!secret)[_.](?:names?|id|uid|arn|url))[\"'}\])]*\s*(?:$|[|;&\n]|-o\b|--output)|(?:cat|head|tail|less|bat|sed|awk|grep|rg)\b[^|;&]*\.(?:[jt]sx?|py|md|go|rs|java|rb|php|html?|css|csv|pub|pem)\b"
-)
+_THING = r"(?i)passw(?:or)?d|passphrase|pgpass|secret|token(?!iz)|credential|(?:api|access|private|signing|encryption|master|auth|account|license|unseal)[ _.-]?keys?(?![a-z])|[a-z]_(?:pass|pw|key|salt)\b|(?<![a-z])keys?(?= list)|list-?keys|(?<![a-z])key(?=:gen)|keyring|op://|psks?\b|with-decryption|\.auth\b|\bcat \S*\bauth(?:\.txt)?$|\b(?:sops (?:-d|decrypt|exec)|chamber (?:read|export)|doppler|infisical|akeyless|conjur|credstash|rbw get|heroku config|railway variables|pulumi (?:config get|stack output)|ansible-vault (?:view|decrypt))\b|\becho \S{12,} ?\| ?base64 (?:-d|-D|--decode)|-field=(?:pin|puk|code|key)\b|nonsensitive|\bbw unlock|auth_?string|\bvault (?:kv get|read)\b"
+_PRINTS = r"(?i)(?<![a-z])(?:sops|unlock|console|get|show|reveal|read|view|access|print\w{0,6}|cat|lookup|decrypt|export|dump|generate|gen|fetch|output|jq|yq|dotenv|base64|initial|find-generic\w*|create|new|issue|rotate|reset|lpass|bw|extract|login|list-?keys|keys list)(?![a-z])|\s-(?:dq?|w)\b|[ :.-](?:token|secret|password|(?:api|secret)-?key)(?=\s+-|\s*$)|Get\w{0,30}Var|^(?:sed|awk)\b|(?:echo|println?|puts|console\.log|Write-\w+)\b[^|;&]*[$%]"
+_LISTS = r"(?i)(?:^|[\s|;&(])(?:ls|find|wc|md5\w*|sha\d{1,3}\w*|man|which|git(?! config| credential)|curl[^|]*$|wget[^|]*$|npm (?:test|run)|pytest|go test|cargo)(?:\s|$)|(?:grep|rg) -\w*[lc]|--list\b|(?<!keys )(?<!key )\blist(?!-?keys|-publishing)|\bls\b|metadata get|describe|secrets? (?:create|set|put|delete|rm|add)|-o name|accessor|(?:(?-i:[a-z](?:Id|Arn|Name|Url))|(?<!secret)[_.](?:names?|id|uid|arn|url))[\"'}\])]*\s*(?:$|[|;&\n]|-o\b|--output)|(?:cat|head|tail|less|bat|sed|awk|grep|rg)\b[^|;&]*\.(?:[jt]sx?|py|md|go|rs|java|rb|php|html?|css|csv|pub|pem)\b"
 _MAKES = r"(?i)\b(?:pwgen|pwqgen)\b|\bmkpasswd\b|\bopenssl rand\b|\bgen(?:key|psk)\b|\bsecrets\.(?:token_|choice)|secret_key\(|randomBytes|SecureRandom|/dev/u?random|\bwhoami -t\b|\blpass show [^|;]*-(?:p\b|-password)|gen\.secret|(?:^|[\s|;&(])(?:go)?pass (?:show \S|(?:-\S{1,20} )?[\w.@-]{1,40}/)"
-_ONE_VALUE = (
-    r"\bop read|\b(?:go)?pass (?:show )?[\w-]+/|/run/secrets/|\bprintenv \w*(?:PASS|PW|SECRET)|\bget password\b|-field=|\bfind-\w+-password .*-w|\becho \"?\$\{?\w*(?:PASS|PW|SECRET)"
-    r"|secrets versions access|keyvault secret show|output -raw|--query (?:SecretString|Parameter\.Value)|jsonpath=.*base64"
-)
+_ONE_VALUE = r"\bop read|\b(?:go)?pass (?:show )?[\w-]+/|/run/secrets/|\bprintenv \w*(?:PASS|PW|SECRET)|\bget password\b|-field=|\bfind-\w+-password .*-w|\becho \"?\$\{?\w*(?:PASS|PW|SECRET)|secrets versions access|keyvault secret show|output -raw|--query (?:SecretString|Parameter\.Value)|jsonpath=.*base64"
 _DUMPS = r"\b(?:sops (?:-d|decrypt)|ansible-vault (?:view|decrypt)|vault kv get|chamber (?:read|export)|(?:go)?pass show|lpass show)\b"
 _PRINTS_CODE = r"-field=(?:pin|puk|code)\b|\boathtool\b|\b(?:get|show|item|accounts)\b[^|;]*(?:\b(?:totp|otp)\b|\baccounts code\b)"
 _SHELL = r"kind|[$❯➜>]|PS |\w+@|(?! )[\w.@~:/\\()\[\] -]{1,60}(?:[$%❯➜]|(?<![ -])>) |(?:\S{1,30}[:~ ])?\S{1,30}# |(?:root|#) ?(?=(?:cat|vault|kubectl|op|pass|aws|az|gcloud|sops) )"
@@ -276,10 +251,7 @@ _CHAT = r"(?:> )?(?:\w+, )?(?:\[[^\]\n]{2,30}\d\][ ]|\d[\d./:, -]{6,20} - |\d{1,
 _ASKS = r"\?\s*\Z|[\]>] |(?i:\b(?:what|which|was|wie|quel|qual|cu[aá]l|got|have|need|send|schick|brauch)\b)"
 _INTRODUCES = r"(?i)(?:\bbelow|\bnext line|\bunten|\bnächste[nr]? zeile|ci-dessous|abajo|下の行|下記|以下|下面)[^\n]{0,40}\Z|\A\s*\"[^\"]{0,60}\b(?:initial|temporary|new|generated)\b[^\"]{0,60}\",\Z|\A1\) |(?:\b(?:is|was|ist|war|lautet|es|est)|[:：])\s*\Z|\A[ \t#*>]{0,8}(?:[\w-]{1,15} ){0,2}(?:password|passphrase|passwort|kennwort|contraseña|mot de passe|senha|пароль|密码|パスワード)[ \t*]{0,4}\Z"
 _CODE_SIGNS = frozenset("(){};=<>$\\|\t")
-_PUBLIC_LABEL = (
-    r"(?i)(?:host|server|user|name|space|login|e?-?mail|url|uri|address|port|(?<!secret)(?<!secret_)[_ ]?id|[ug]id|arn|version|date|time|stamp|at|created\w*|updated\w*|type|region|engine|lease\w*|path|file|kind|role|database|bucket"
-    r"|fingerprint|sha\d*|md5|hash|digest|etag|commit|revision|serial|expir\w*|public|public[_ ]?key|status|source|hash|checksum|accessor|image|tag)s?[\]\"'`\s]*[:=|│→]?[\s\"'`]*\Z"
-)
+_PUBLIC_LABEL = r"(?i)(?:host|server|user|name|space|login|e?-?mail|url|uri|address|port|(?<!secret)(?<!secret_)[_ ]?id|[ug]id|arn|version|date|time|stamp|at|created\w*|updated\w*|type|region|engine|lease\w*|path|file|kind|role|database|bucket|fingerprint|sha\d*|md5|hash|digest|etag|commit|revision|serial|expir\w*|public|public[_ ]?key|status|source|hash|checksum|accessor|image|tag)s?[\]\"'`\s]*[:=|│→]?[\s\"'`]*\Z"
 _BARE = r"(?:" + _CHAT + r")?[ \t]*(?:=>?[ ]|>[ ]|---[ ]|\$\d+ =(?:=>)? (?:0x[0-9a-f]{1,16} )?|Out\[\d{1,4}\]:[ ]|2\)[ ])?(?:b(?='))?[\"'`]?([^\s\"'`]{6,4000}?)[\"'`]?[ \t]*(?:\n|\Z)"
 _BLANK = r"(?:[ \t>]*(?:`{3}\w*|[-=*]{3,})?[ \t]*\n|[ #›!]{0,8}(?i:warning|note|info|hint)\b[^\n]{0,200}\n|[\w.@-]{2,7}\n|\? [^\n]{0,60}\[hidden\][ ]*\n){0,3}"
 _NOT_PRINTED = r"0[xo]\w{1,16}\Z|[\w.]+[(\[]|(?![A-Za-z0-9+/_-]{20,}=+\Z)[\w.:@~,-]*[/=]|\d+→|[^@]+@[\w.-]+\.\w+\Z|[\w.*-]+:(?:\d{2,5}|\*):"
@@ -303,9 +275,9 @@ def _values_below(text: str, names: list[Match[str]], lines: list[tuple[int, int
         line = text[start:end]
         prompt = _compiled(_PROMPT).match(line)
         command = line[prompt.end() :] if prompt else ""
-        groups = {name.lastgroup for name in names[bisect(starts, start - 1) : bisect(starts, end)] if name[0] != "pass" or line.strip() != "pass"}
+        groups = {name.lastgroup for name in names[bisect(starts, start - 1) : bisect(starts, end)]}
         printed = prints_secret(command) if command else line.startswith("kind: Secret")
-        if not printed and not groups:
+        if not printed and (not groups or line.strip() == "pass"):
             continue
         is_shell = printed and _compiled(_SHELL).match(line) is not None
         if printed or not _QUIET_ONLY.issuperset(groups):
@@ -771,7 +743,7 @@ _MAY_BE_CHOSEN = (
     rf"(?<![^{_END}“「『:：→(\[])(?:(?<=: )(?=\S{{0,30}}[<>;,:])(?=\S{{0,30}}\d)(?=\S{{0,30}}[A-Z])(?=\S{{0,30}}[a-z])[^\s\"'/]{{8,40}}(?=\n|\Z)"
     rf"|(?=[^{_END}]{{0,30}}(?:[^\W\d]\d|\d[^\W\d]|[^\W_][-_.!#$%&*+~^?@;][^\W_]))[^\W_][^{_END}]{{4,40}}(?![^{_END}]))"
 )
-_TELL_OF_CHOICE = r"[-_.!#$%&*+~^?@;:<>\d](?:(?<=[^\W_].)(?=[^\W_])|(?<=\d)(?=[^\W_])|(?<=: .)|(?=\S{7,}\n))"
+_TELL_OF_CHOICE = r"[-_.!#$%&*+~^?@;:<>\d](?:(?<=[^\W_].)(?=[^\W_])|(?<=[^\W\d]\d)|(?<=\d)(?=[^\W\d])|(?<=: .)|(?=\S{7,}\n))"
 _NO_PASS = r"(?:--- |✅ |✓ |(?i:\b(?:by|com|sur|tres|over|under)))\Z"
 _PASSES = r"pass[.,;!|)*}\n]|[soyl] pass |(?:first|second|third|next|last|single|one|each|final|\w-?up|\d) pass\b|pass (?:rate|through|over|count)"
 # A word that can hold a candidate has a digit, many letters, or capitals.
@@ -877,14 +849,15 @@ def _candidates(text: str, lowered: str, names: list[Match[str]]) -> Iterator[tu
 def _chosen_candidates(text: str, passwords: list[Match[str]]) -> Iterator[tuple[int, int, bool]]:
     done = 0
     for name in passwords:
-        start = max(done, name.end() if name.lastgroup in ("talk", "place") else name.start() - REACH, 0)
-        stop = name.end() + REACH + 40
+        start, stop = max(done, name.start() - REACH, 0), name.end() + REACH + 40
+        if name.lastgroup in ("talk", "place"):
+            start, stop = max(done, name.end()), text.find("\n", name.end(), stop) + 1 or stop
         tell = _compiled(_TELL_OF_CHOICE).search(text, start, stop)  # much faster, and most often there is none
         for value in _compiled(_MAY_BE_CHOSEN).finditer(text, max(start, tell.start() - 41), stop) if tell else ():
             if value.end() < stop:  # otherwise it can be cut
                 yield (*value.span(), True)
                 done = value.end()
-        done = max(done, name.end() + REACH)
+        done = max(done, min(stop, name.end() + REACH))
 
 
 def _random_candidates(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
@@ -905,8 +878,6 @@ def _random_candidates(text: str, names: list[Match[str]]) -> Iterator[tuple[int
 # A sign inside a word, or a number and a sign behind one, and what alone on its line can be a password.
 _ODD_SIGN = r"[&%!*^~$#+](?:(?<=[^\W_][&!*^~])(?=[^\W_])|(?<=[^\W_]%)(?![0-9a-fA-F]{2})(?=[^\W_])|(?<=\d\d[!$*#&+])(?=[\s\"'`.,;)]|\Z))"
 _ALONE = r"(?m)^[ \t>]{0,8}[\"'`]?([^\s\"'`<>()\[\]{}|=/\\]{7,40})[\"'`]?[ \t\r]*$"
-NEARBY = 250
-"""Characters between a name and what only a password looks like."""
 
 
 def _unmistakable(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
@@ -927,7 +898,7 @@ def _unmistakable(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int
 def _near_hint(text: str, hints: list[int], start: int, end: int, lines: int) -> Iterator[tuple[int, int]]:
     start, end = _trimmed(text, start, end)
     at = bisect(hints, start)
-    is_near = (at and start - hints[at - 1] < NEARBY and text.count("\n", hints[at - 1], start) < lines) or (at < len(hints) and hints[at] - end < REACH and text.count("\n", end, hints[at]) < 5 - lines)
+    is_near = (at and start - hints[at - 1] < 3 * REACH and text.count("\n", hints[at - 1], start) < lines) or (at < len(hints) and hints[at] - end < REACH and text.count("\n", end, hints[at]) < 5 - lines)
     value = text[start:end]
     if is_near and len(value) > 7 and (lines < 4 or not value.isalnum() or is_random(value)) and text[start - 1 : start] != "=" != text[end : end + 1] and _chosen(value) > 2 and (_kinds(value) == 3 or _compiled(r"[^\W\d_]{4,}\d{2,}[!$*#&+]").fullmatch(value) or (_kinds(value) == 2 and not value.islower() and not set(value).isdisjoint(_SYMBOLS))) and not _compiled(_NOT_PRINTED).match(value):
         yield start, end
@@ -968,11 +939,7 @@ _QUOTED_CHOICE = r"\w{0,6}[ ](?:is[ ]|=[ ])?[\"“'`](?=[^\n\"”'`]{0,30}\d)(?=
 _APP_PASSWORD = r"(?<![\w-])(?![0-9a-f -]{19})((?:[a-z0-9]{4}[ -]){3}[a-z0-9]{4})(?![\w-]| \w)"
 _PHRASED = r"pass[_ -]?phrase|frase[ -]?(?:senha)?|.*(?:phrase|mnemonic|seed|words?|wallet|metamask)|passw"
 _FUNCTION_WORDS = frozenset((
-        "the this that these those and for not but are was were has have had can cannot will would should must may you your our its their with from into than then when which what "
-        "been being does did done only also must need needs needed stored required used set sets wrong missing empty invalid valid correct minimum characters long words word same here there "
-        "passphrase password phrase secret key file string value default none null true false enter "
-        "der die das den dem ein eine ist sind war nicht und oder mit von aus für auf bei wird werden wurde muss kann "
-        "los las una uno con por para que está son del como est sont les des une avec pour dans pas qui que sur não uma dos das com"
+    "the this that these those and for not but are was were has have had can cannot will would should must may you your our its their with from into than then when which what been being does did done only also must need needs needed stored required used set sets wrong missing empty invalid valid correct minimum characters long words word same here there passphrase password phrase secret key file string value default none null true false enter der die das den dem ein eine ist sind war nicht und oder mit von aus für auf bei wird werden wurde muss kann los las una uno con por para que está son del como est sont les des une avec pour dans pas qui que sur não uma dos das com"
 ).split())  # fmt: skip
 
 
