@@ -145,6 +145,8 @@ _OPTIONS = (
     (".tochararray()", r"(\")(?P<judged>[^\s\"]{8,200})(?=\"\.toCharArray\(\))"),
     *((word, r"(?i)((?:password|authentication|credential)\([\"'][\w.@-]{1,60}[\"'],[ ]?[\"'])(?P<judged>[^\s\"']{6,200})") for word in ("password(", "passwordauthentication(", "credential(")),
     *((word, r"(\bACL SETUSER[^\n]{0,100}? >|\bschtasks\b[^\n]{0,300}? /rp | : (?:EAP|XAUTH|PSK) \"|/private-(?=[0-9a-f]{32}/))([^\s\"/]{5,200})") for word in ("acl setuser", "schtasks", ": eap", ": xauth", "/private-")),
+    ("(root, ", r"( \(root, )(?P<judged>[^\s/:`\"'()]{8,60})(?=\))"),
+    ("recovery key", r"((?i:recovery|security) [Kk]ey: ?)((?:[A-Za-z0-9]{4}[ -]){5,11}[A-Za-z0-9]{4})\b"),
     ("new value: ", r"((?:\A|\n)New value: )(?P<judged>[\w*+=-]{16,40})(?=\s|\Z)"),  # elasticsearch-reset-password
     ("pass:", r"(-pass(?:in|out|wd)?[ ][\"']?pass:)([^\s\"'$]{6,200})"),
     ("mc ", r"(\bmc[ ](?:alias[ ]set|config[ ]host[ ]add)[ ](?:\S{1,200}[ ]){3})([^\s\"'$]{6,200})"),
@@ -208,7 +210,7 @@ _JOINS = frozenset("this that with from into when then than out up to of by in o
 _ALGORITHM = r"(?i).*x{4}|(?:base|utf|latin|rfc|iso|oauth|sha|md|aes|rsa|hs|rs|es|ed|argon|pbkdf|bcrypt|scrypt|hmac|ipv|http|python|node|php|java|win|x|v|ntlm|pkcs|tls|ssl|fido|saml|i18n|k8s|log4j|step|level|error|option|type|test|user|page|field|param|arg|var|line|chapter|version|part)[-_ ]?\d"
 _CHOSEN = r"[^\W_](?:[^\s\"'`<>|,;:=@/\\(){}\[\]“”「」『』，。；：]|(?<!^)[@;](?=\w)){3,38}[^\s\"'`<>|,;:=@/\\(){}\[\].“”「」『』，。；：…]"
 _FILE = r"(?i)\.(?:[jt]sx?|py|md|go|rs|rb|java|ya?ml|json|toml|te?xt|html?|s?css|vue|sh|[ch]|cc|cpp|cs|kt|php|sql|xml|csv|lock|cfg|conf|ini|env|log|pem|key|crt|pub|png|svg|jpe?g|gif|pdf|zip|gz|tar|exe|dll|so|db|kdbx?|jks|p12|pfx|gpg|asc|bak|tf|swift|lua|exs?|proto|com|org|net|io|dev|app|de|eu|local|internal)\Z"
-_PASSWORD_KEY = r"(?i)(?:pass(?:w(?:or)?[dt]|wort|word|phrase|code|e)?|pwd|pw|psk|psw|mdp|kennwort|senha|contrase(?:ñ|n)a|clave|wachtwoord|heslo|parola|salasana|adgangskode|passe)s?[_-]?\d{0,2}"
+_PASSWORD_KEY = r"(?i)(?:pass(?:w(?:or)?[dt]|wort|word|phrase|code|e)?|pwd|pw|psk|psw|mdp|kennwort|senha|contrase(?:ñ|n)a|clave|wachtwoord|heslo|parola|salasana|adgangskode|passe|has[lł]o|пароль|lösenord|şifre|jelszó|密[码碼]|口令|パスワード|비밀번호)s?[_-]?\d{0,2}"
 _IDENTIFIER = r"[A-Za-z_$][\w$]*(?:(?:\.|::|\?\.|->)[A-Za-z_$][\w$]*)*"
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _NO_CELL = r"\w+(?:\.\w+)*[(\[]|[A-Z_\d]+\Z|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\Z|" + _UUID + r"\Z"
@@ -242,7 +244,7 @@ _THING = r"(?i)passw(?:or)?d|passphrase|pgpass|secret|token(?!iz)|credential|(?:
 _PRINTS = r"(?i)(?<![a-z])(?:sops|unlock|console|get|show|reveal|read|view|access|print\w{0,6}|cat|lookup|decrypt|export|dump|generate|gen|fetch|output|jq|yq|dotenv|base64|initial|find-generic\w*|create|new|issue|rotate|reset|lpass|bw|extract|login|list-?keys|keys list)(?![a-z])|\s-(?:dq?|w)\b|[ :.-](?:token|secret|password|(?:api|secret)-?key)(?=\s+-|\s*$)|Get\w{0,30}Var|^(?:sed|awk)\b|(?:echo|println?|puts|console\.log|Write-\w+)\b[^|;&]*[$%]"
 _LISTS = r"(?i)(?:^|[\s|;&(])(?:ls|find|wc|md5\w*|sha\d{1,3}\w*|man|which|git(?! config| credential)|curl[^|]*$|wget[^|]*$|npm (?:test|run)|pytest|go test|cargo)(?:\s|$)|(?:grep|rg) -\w*[lc]|--list\b|(?<!keys )(?<!key )\blist(?!-?keys|-publishing)|\bls\b|metadata get|describe|secrets? (?:create|set|put|delete|rm|add)|-o name|accessor|(?:(?-i:[a-z](?:Id|Arn|Name|Url))|(?<!secret)[_.](?:names?|id|uid|arn|url))[\"'}\])]*\s*(?:$|[|;&\n]|-o\b|--output)|(?:cat|head|tail|less|bat|sed|awk|grep|rg)\b[^|;&]*\.(?:[jt]sx?|py|md|go|rs|java|rb|php|html?|css|csv|pub|pem)\b"
 _MAKES = r"(?i)\b(?:pwgen|pwqgen)\b|\bmkpasswd\b|\bopenssl rand\b|\bgen(?:key|psk)\b|\bsecrets\.(?:token_|choice)|secret_key\(|randomBytes|SecureRandom|/dev/u?random|\bwhoami -t\b|\blpass show [^|;]*-(?:p\b|-password)|gen\.secret|(?:^|[\s|;&(])(?:go)?pass (?:show \S|(?:-\S{1,20} )?[\w.@-]{1,40}/)"
-_ONE_VALUE = r"\bop read|\b(?:go)?pass (?:show )?[\w-]+/|/run/secrets/|\bprintenv \w*(?:PASS|PW|SECRET)|\bget password\b|-field=|\bfind-\w+-password .*-w|\becho \"?\$\{?\w*(?:PASS|PW|SECRET)|secrets versions access|keyvault secret show|output -raw|--query (?:SecretString|Parameter\.Value)|jsonpath=.*base64"
+_ONE_VALUE = r"\bop read|\b(?:go)?pass (?:show )?[\w-]+/|/run/secrets/|\bcat \S*(?:passw|secret)\S*$|\bprintenv \w*(?:PASS|PW|SECRET)|\bget password\b|-field=|\bfind-\w+-password .*-w|\becho \"?\$\{?\w*(?:PASS|PW|SECRET)|secrets versions access|keyvault secret show|output -raw|--query (?:SecretString|Parameter\.Value)|jsonpath=.*base64"
 _DUMPS = r"\b(?:sops (?:-d|decrypt)|ansible-vault (?:view|decrypt)|vault kv get|chamber (?:read|export)|(?:go)?pass show|lpass show)\b"
 _PRINTS_CODE = r"-field=(?:pin|puk|code)\b|\boathtool\b|\b(?:get|show|item|accounts)\b[^|;]*(?:\b(?:totp|otp)\b|\baccounts code\b)"
 _SHELL = r"kind|[$❯➜>]|PS |\w+@|(?! )[\w.@~:/\\()\[\] -]{1,60}(?:[$%❯➜]|(?<![ -])>) |(?:\S{1,30}[:~ ])?\S{1,30}# |(?:root|#) ?(?=(?:cat|vault|kubectl|op|pass|aws|az|gcloud|sops) )"
@@ -319,7 +321,7 @@ def _values_alone(
     is_one = is_shell and _compiled(_ONE_VALUE).search(command) is not None
     while below:
         value, done = below[1], below.end()
-        chosen = _chosen(value, is_literal=is_shell or is_question or line.startswith("1)"))
+        chosen = _chosen(value, is_literal=is_shell or is_asked or is_question or line.startswith("1)"))
         is_printed = is_sure and ((_looks_secret(value, True) and not _compiled(_NOT_PRINTED).match(value)) or (bool(command) and chosen > 1))
         if _compiled(_PRINTS_CODE).search(command) if value.isdigit() else (
             _shape(value) >= (1 if is_sure else 2 if line.endswith("?") else 3)
@@ -441,7 +443,7 @@ def _named_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator[
         before = lowered[max(0, position - 30) : position]
         if name.lastgroup == "key" and (not _compiled(_OPENS).search(before) or _compiled(_IS_UNIQUE).search(before)):
             continue
-        value = _value(text, name) or (_setting(text, name) if name[0] != "token" and name.lastgroup == "strong" and next_sign < name.end() + 24 else None)
+        value = _value(text, name) or (_setting(text, name) if name[0] != "token" and name.lastgroup != "key" and next_sign < name.end() + 24 else None)
         if value is not None:
             yield value
             done = value[1]
@@ -809,7 +811,7 @@ _LINE_AND_NEXT = r"[^\n]*(?:\n\s{0,40}(?:(?:`{3}\w*|[-=*]{3,})[ \t]*\n\s{0,40})?
 _AS_HEADING = r"[^\n]*\bcopy\b[^\n]*|[\"'`*#:.)\]}]{0,3}(?:(?: [^\W\d_]{1,20}){1,3}| (?:for|of|für|de|pour|para)[^.!?\n]{0,30})?"
 _HANDS_OVER = r"(?:\b(?:with|mit|con|com|avec|just|answer|to|auf|and|und|e|y|et)[ ][\"'`„“«]{0,2}|[:=→/][ ][\"'`„“«]{0,2})\Z"
 # Names whose value can be digits alone.
-_IS_PASSWORD = r"schlüsselinhalt|secret[ ](?:key[ ])?[=:]|pin[ ]|key(?:[ ]content|[ ]')|pass(?:[wpc]|e?(?![a-z]))|wpa|pwd|pw|psk|securestring|masterauth|mdp|kennwort|senha|contrase|clave|wachtwoord|heslo|parola|şifre|lösenord|has[lł]o|пароль|[\u3040-\ud7af]"
+_IS_PASSWORD = r"schlüsselinhalt|secret[ ](?:key[ ])?[=:(]|pin[ ]|key(?:[ ]content|[ ]')|pass(?:[wpc]|e?(?![a-z]))|wpa|pwd|pw|psk|securestring|masterauth|mdp|kennwort|senha|contrase|clave|wachtwoord|heslo|parola|şifre|lösenord|has[lł]o|пароль|[\u3040-\ud7af]"
 _OF_DIGITS = r".*(?:pin|puk|tan|otp|code|código|codigo)|passw\w{1,3}|p(?:ass)?w\w?|kennwort|senha|contrase\w{1,2}|clave|[\u3040-\ud7af]+|.*schlüssel"
 
 
@@ -827,7 +829,7 @@ def _spoken_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator
         if not shape and may_be_chosen:
             is_apart = text[start - 1 : start] in tuple("\"'`“„「«") or _compiled(r"[ ]?(?:\n|\Z)").match(text, end)
             value = text[start:end]
-            is_dotted = _compiled(r"[A-Z][a-z]{3,}\.[A-Z][a-z]{3,}").fullmatch(value) and text[start - 2].isalpha()  # in a sentence, it is no code
+            is_dotted = _compiled(r"(?=\S*[A-Z])[A-Za-z][a-z]{3,}\.[A-Za-z][a-z]{3,}").fullmatch(value) and text[start - 2].isalpha()  # in a sentence, it is no code
             shape = (_chosen(value, is_literal=bool(is_dotted)) > (1 if is_apart or is_dotted else 2)) * (1 + (_kinds(value) == 3 or (not value.isalnum() and any(map(str.isdigit, value)))))
         if not shape:
             continue
@@ -840,7 +842,7 @@ def _spoken_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator
 
 def _candidates(text: str, lowered: str, names: list[Match[str]]) -> Iterator[tuple[int, int, bool]]:
     """Yield what can be a value near one of the `names`, and whether only a name for passwords makes it one."""
-    passwords = [name for name in names if name.lastgroup in ("talk", "place") or (name.lastgroup in ("strong", None) and name[0] != "token" and _compiled(_IS_PASSWORD).match(lowered, name.start()))]
+    passwords = [name for name in names if name.lastgroup in ("talk", "place") or (name.lastgroup in ("strong", "pin", None) and name[0] != "token" and _compiled(_IS_PASSWORD).match(lowered, name.start()))]
     passwords = [name for name in passwords if name[0] != "pass" or not _compiled(_PASSES).search(lowered, max(0, name.start() - 12), name.end() + 9)]
     random = ((*span, False) for span in _random_candidates(text, names))
     yield from heapq.merge(_chosen_candidates(text, passwords), random) if passwords else random
@@ -907,7 +909,7 @@ def _near_hint(text: str, hints: list[int], start: int, end: int, lines: int) ->
 _NAMED_USER = r"[\"'`*]{0,3}(?P<user>[\w.+-]{2,40}(?:@[\w.-]{3,40})?)[\"'`*]{0,3}"
 _PAIR = (
     r"[^\n]{0,40}?(?:[:(=→＝：は]|\b(?:with|as|is|are|use|mit|als|ist|con|como|com|avec|par))[ ]?" + _NAMED_USER
-    + r"(?P<sign>:|[ ]?/[ ]|[ ]?[,|+][ ]|[ ](?:and|und|y|et|e|with|mit|con|avec)[ ])[\"'`*]{0,3}(?P<value>[^\s\"'`<>|,()]{5,40}?)[\"'`*]{0,3}(?=[.,;!)]?(?:\s|\Z))"
+    + r"(?P<sign>:|(?:(?<=admin)|(?<=root))/|[ ]?/[ ]|[ ]?[,|+][ ]|[ ](?:and|und|y|et|e|with|mit|con|avec)[ ])[\"'`*]{0,3}(?P<value>[^\s\"'`<>|,()]{5,40}?)[\"'`*]{0,3}(?=[.,;!)]?(?:\s|\Z))"
 )
 
 
