@@ -203,7 +203,7 @@ _NO_CHOICE = frozenset((
     "empty blank hidden masked redacted removed omitted sensitive insensitive encrypted hashed encoded decoded plain plaintext plain-text invalid valid incorrect correct wrong missing expired disabled enabled inactive active locked "
     "changed unchanged stored generated random provided supplied given unset yes no pass passed fail failed failure error ok okay success test testing example sample placeholder dummy changeme changeit secret admin root user username email login "
     "only based protected free less specific level side time date term lived proof safe case read write multi single factor auth basic bearer digest include omit same origin origin-only your enter must should please type input form field prompt "
-    "label hint here there obligatoria obligatorio pflicht pflichtfeld vergessen requis ändern erforderlich "
+    "label hint here there obligatoria obligatorio pflicht pflichtfeld vergessen requis ändern erforderlich requerida requerido wymagane wymagany obligatoire verplicht povinné zorunlu "
     "tests suite lint build unlock lock forgot confirm reset change show hide view store storage manager service server client config settings policy hash hashing encoder validator strength length min max chars characters digits html json yaml"
 ).split())  # fmt: skip
 _JOINS = frozenset("this that with from into when then than out up to of by in on at off end non pre built hard soft well self long short one the only old new current".split())
@@ -213,7 +213,7 @@ _FILE = r"(?i)\.(?:[jt]sx?|py|md|go|rs|rb|java|ya?ml|json|toml|te?xt|html?|s?css
 _PASSWORD_KEY = r"(?i)(?:pass(?:w(?:or)?[dt]|wort|word|phrase|code|e)?|pwd|pw|psk|psw|mdp|kennwort|senha|contrase(?:ñ|n)a|clave|wachtwoord|heslo|parola|salasana|adgangskode|passe|has[lł]o|пароль|lösenord|şifre|jelszó|密[码碼]|口令|パスワード|비밀번호)s?[_-]?\d{0,2}"
 _IDENTIFIER = r"[A-Za-z_$][\w$]*(?:(?:\.|::|\?\.|->)[A-Za-z_$][\w$]*)*"
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
-_NO_CELL = r"\w+(?:\.\w+)*[(\[]|[A-Z_\d]+\Z|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\Z|" + _UUID + r"\Z"
+_NO_CELL = r"[A-Z]{2,}-[\w-]+\Z|.*\d\.\d+\Z|\w+(?:\.\w+)*[(\[]|[A-Z_\d]+\Z|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\Z|" + _UUID + r"\Z"
 
 
 def assigned(text: str, lowered: str, places: Places) -> list[tuple[int, int]]:
@@ -251,6 +251,7 @@ _SHELL = r"kind|[$❯➜>]|PS |\w+@|(?! )[\w.@~:/\\()\[\] -]{1,60}(?:[$%❯➜]|
 _CONSOLE = r">>> |\(gdb\) |\(Pdb\)|In \[|\d\) |(?:irb|pry)\(|> |[\w.:\[\]()-]{1,40}(?:[=-]#|>) "
 _CHAT = r"(?:> )?(?:\w+, )?(?:\[[^\]\n]{2,30}\d\][ ]|\d[\d./:, -]{6,20} - |\d{1,2}:\d\d(?::\d\d)?[ ])?(?:[\w.-]{2,20}(?: [\w.]{1,20})?(?: \([\w:., ]{2,20}\))?:|[QA]:|<[\w. -]{2,20}>|\[[\w.-]{2,20}\]) (?=\S)"
 _ASKS = r"\?\s*\Z|[\]>] |(?i:\b(?:what|which|was|wie|quel|qual|cu[aá]l|got|have|need|send|schick|brauch)\b)"
+_ASKS_ABOUT = r"(?i)polic|hash|expir|stor(?:e|age)|service|page|field|manager|length|rule|rotat|renam|\b(?:which|where|why|how|should)\b"
 _INTRODUCES = r"(?i)(?:\bbelow|\bnext line|\bunten|\bnächste[nr]? zeile|ci-dessous|abajo|下の行|下記|以下|下面)[^\n]{0,40}\Z|\A\s*\"[^\"]{0,60}\b(?:initial|temporary|new|generated)\b[^\"]{0,60}\",\Z|\A1\) |(?:\b(?:is|was|ist|war|lautet|es|est)|[:：])\s*\Z|\A[ \t#*>]{0,8}(?:[\w-]{1,15} ){0,2}(?:password|passphrase|passwort|kennwort|contraseña|mot de passe|senha|пароль|密码|パスワード)[ \t*]{0,4}\Z"
 _CODE_SIGNS = frozenset("(){};=<>$\\|\t")
 _PUBLIC_LABEL = r"(?i)(?:host|server|user|name|space|login|e?-?mail|url|uri|address|port|(?<!secret)(?<!secret_)[_ ]?id|[ug]id|arn|version|date|time|stamp|at|created\w*|updated\w*|type|region|engine|lease\w*|path|file|kind|role|database|bucket|fingerprint|sha\d*|md5|hash|digest|etag|commit|revision|serial|expir\w*|public|public[_ ]?key|status|source|hash|checksum|accessor|image|tag)s?[\]\"'`\s]*[:=|│→]?[\s\"'`]*\Z"
@@ -293,7 +294,7 @@ def _values_below(text: str, names: list[Match[str]], lines: list[tuple[int, int
 
 def _is_question(line: str) -> bool:
     """Return whether a line of a chat asks for something."""
-    return (":" in line[:50] or line[0] in "<[>") and _compiled(_CHAT).match(line) is not None and _compiled(_ASKS).search(line) is not None
+    return (":" in line[:50] or line[0] in "<[>") and _compiled(_CHAT).match(line) is not None and _compiled(_ASKS).search(line) is not None and not _compiled(_ASKS_ABOUT).search(line)
 
 
 def _is_heading(line: str) -> bool:
@@ -374,7 +375,7 @@ def _last_cell(row: str, *, printed: bool, is_dump: bool) -> tuple[int, int] | N
     is_cell = pair or label.endswith(("  ", "\t", "| ", "│ ", ": ", ":", "=", "= ", " / ", " - ", " – ", " + ", " → ")) or (label.endswith(", ") and ": " in label and _shape(value) > 2)
     if not is_cell or (not printed and (_compiled(r"[(){};=<>$\\]|[.!?][ ]+\Z").search(label) or _compiled(_NO_CELL).match(value))):
         return None
-    is_public = (not pair and (_compiled(_PUBLIC_LABEL).search(label) or (label.endswith(": ") and not is_dump and _compiled("[a-z-]+").fullmatch(value)))) or len(value) > JUDGED_CHARACTERS or _compiled(_NOT_PRINTED).match(value)
+    is_public = (not pair and (_compiled(_PUBLIC_LABEL).search(label) or (label.endswith((": ", "| ")) and not printed and _shape(value) < 3 and set(value).isdisjoint(_SYMBOLS)))) or len(value) > JUDGED_CHARACTERS or _compiled(_NOT_PRINTED).match(value)
     is_secret = _shape(value) > 1 or (is_dump and _chosen(value, is_literal=True) > 1) or (_chosen(value) > 2 and (not printed or _kinds(value) == 3 or not set(value).isdisjoint(_SYMBOLS + "$@")))
     return (at, end) if is_secret and not is_public else (0, 0)
 
@@ -809,7 +810,8 @@ _EVIDENCE = (
 _NEXT_LINE = r"[ \t]*(?:[ \t][|>][+-]?\d?[ \t]*)?\n\s{0,40}(?:(?:`{3}\w*|[-=*]{3,})[ \t]*\n\s{0,40})?(?:[>+|*#-]{1,3}[ \t]|\d{1,6}[→:)\t|]|=>|<\w{1,12}>|string\(\d{1,3}\)|\[[\w :.-]{2,30}\][ \t]|[ \t])*[\"'`]{0,3}\Z"
 _LINE_AND_NEXT = r"[^\n]*(?:\n\s{0,40}(?:(?:`{3}\w*|[-=*]{3,})[ \t]*\n\s{0,40})?[^\n]*)?"
 _AS_HEADING = r"[^\n]*\bcopy\b[^\n]*|[\"'`*#:.)\]}]{0,3}(?:(?: [^\W\d_]{1,20}){1,3}| (?:for|of|für|de|pour|para)[^.!?\n]{0,30})?"
-_HANDS_OVER = r"(?:\b(?:with|mit|con|com|avec|just|answer|to|auf|and|und|e|y|et)[ ][\"'`„“«]{0,2}|[:=→/][ ][\"'`„“«]{0,2})\Z"
+_HANDS_OVER = r"(?:\b(?:with|mit|con|com|avec|just|answer|to|auf)[ ]|[:=→][ ])[\"'`„“«]{1,2}\Z|(?:\b(?:and|und|e|y|et)|/)[ ][\"'`„“«]{0,2}\Z"
+_HANDS_A_NUMBER_OVER = r"(?:\b(?:with|mit|con|com|avec|just|answer|to|auf)|[:=→])[ ]\Z"
 # Names whose value can be digits alone.
 _IS_PASSWORD = r"schlüsselinhalt|secret[ ](?:key[ ])?[=:(]|pin[ ]|key(?:[ ]content|[ ]')|pass(?:[wpc]|e?(?![a-z]))|wpa|pwd|pw|psk|securestring|masterauth|mdp|kennwort|senha|contrase|clave|wachtwoord|heslo|parola|şifre|lösenord|has[lł]o|пароль|[\u3040-\ud7af]"
 _OF_DIGITS = r".*(?:pin|puk|tan|otp|code|código|codigo)|passw\w{1,3}|p(?:ass)?w\w?|kennwort|senha|contrase\w{1,2}|clave|[\u3040-\ud7af]+|.*schlüssel"
@@ -902,7 +904,7 @@ def _near_hint(text: str, hints: list[int], start: int, end: int, lines: int) ->
     at = bisect(hints, start)
     is_near = (at and start - hints[at - 1] < 3 * REACH and text.count("\n", hints[at - 1], start) < lines) or (at < len(hints) and hints[at] - end < REACH and text.count("\n", end, hints[at]) < 5 - lines)
     value = text[start:end]
-    if is_near and len(value) > 7 and (lines < 4 or not value.isalnum() or is_random(value)) and text[start - 1 : start] != "=" != text[end : end + 1] and _chosen(value) > 2 and (_kinds(value) == 3 or _compiled(r"[^\W\d_]{4,}\d{2,}[!$*#&+]").fullmatch(value) or (_kinds(value) == 2 and not value.islower() and not set(value).isdisjoint(_SYMBOLS))) and not _compiled(_NOT_PRINTED).match(value):
+    if is_near and len(value) > 7 and (lines < 4 or not value.isalnum() or is_random(value)) and text[start - 1 : start] != "=" != text[end : end + 1] and _chosen(value) > 2 and (_kinds(value) == 3 or _compiled(r"[^\W\d_]{4,}\d{2,}[!$*#&+]").fullmatch(value) or _compiled(r"[A-Z][a-z]{2,}(?:[&!%*^~][A-Z]?[a-z]{2,})+").fullmatch(value)) and not _compiled(_NOT_PRINTED).match(value):
         yield start, end
 
 
@@ -1008,7 +1010,7 @@ def _points(lowered: str, name: Match[str], outer: int, start: int, end: int, *,
         return -THRESHOLD
     if is_made_up and not _compiled(_IS_PASSWORD).match(lowered, at):
         gap = lowered[name_end : max(name_end, start)]
-        if kind not in ("talk", "place") or name[0] == "ssid" or lowered[start:end] == lowered[start:end].upper() or _compiled(_HANDS_OVER).search(gap) is None:
+        if kind not in ("talk", "place") or name[0] == "ssid" or lowered[start:end] == lowered[start:end].upper() or not (_compiled(_HANDS_OVER).search(gap) or (lowered[start:end].isalnum() and _compiled(_HANDS_A_NUMBER_OVER).search(gap))):
             return -THRESHOLD
     if kind not in ("strong", "key") and _compiled(_UUID).fullmatch(lowered, start, end):
         return -THRESHOLD
