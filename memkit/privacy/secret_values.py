@@ -191,7 +191,7 @@ _NOT_SECRET = r"""(?xi)[$%{<]|[*]{2}|[*][a-z_]\w*(?:\.[a-z]\w*)*\Z|\[[\w -]{1,40
 # A quoted value with such a beginning can still be a password.
 _PLACEHOLDER = r"\$\{|\$\(|\{\{|\{[^{}]*\}\Z|%\(|%\w*%\Z|<[^<>]*>\Z|<%|\([\w, .]*\)\Z|@@|@\w+\(|@?/|&[a-z]{2,6};|-{1,2}[A-Za-z][a-z-]*\Z"
 _REFERENCE = r"[$@%&][A-Za-z_]\w*(?:\.\w+)*\Z"
-_NOT_VALUE = r"(?:^|[_.-]|(?<=[a-z0-9])(?=[A-Z]))(?i:names?|file(?:name)?|path|dir|url|uri|endpoint|type|kind|version|count|length|size|limit|ref|arn|expir\w*|ttl|at|policy|header|prefix|regex|pattern|fields?|class|smanager|ids?|hash|sha\d{0,3}|md5|digest|checksum)$"
+_NOT_VALUE = r"(?:^|[_.-]|(?<=[a-z0-9])(?=[A-Z]))(?i:names?|file(?:name)?|path|dir|url|uri|endpoint|type|kind|version|count|length|size|limit|ref|arn|expir\w*|ttl|at|policy|template|page|form|view|title|subject|header|prefix|regex|pattern|fields?|class|smanager|ids?|hash|sha\d{0,3}|md5|digest|checksum)$"
 _WORD_AND_NUMBER = r"[^\W\d_]{3,20}\d{2,12}[!#$%&*?+]"
 # Values that people make up: a word, a sign, and a number; two words and a number, which can be a name too.
 _WORD_SIGN_NUMBER = r"[^\W\d_]{3,20}[@_#*+~]\d{2,12}[!?]?"
@@ -306,9 +306,7 @@ def _is_heading(line: str) -> bool:
     return (is_list or is_short) and len(title) <= 200 and "  " not in title and _CODE_SIGNS.isdisjoint(title)
 
 
-def _values_alone(
-    text: str, line: str, command: str, end: int, groups: set[str | None], *, printed: bool, is_shell: bool
-) -> Generator[tuple[int, int], None, int]:
+def _values_alone(text: str, line: str, command: str, end: int, groups: set[str | None], *, printed: bool, is_shell: bool) -> Generator[tuple[int, int], None, int]:
     """Yield the values that stand alone below a line, and return where the last one ends."""
     below = _compiled(_BLANK + _BARE).match(text, end + 1) if printed or "strong" in groups or "key" in groups else None
     if below is None or (_compiled(_CHAT).match(text, text.rfind("\n", end, below.start(1)) + 1) and not _compiled(_CHAT).match(line)):
@@ -375,7 +373,7 @@ def _last_cell(row: str, *, printed: bool, is_dump: bool) -> tuple[int, int] | N
     is_cell = pair or label.endswith(("  ", "\t", "| ", "│ ", ": ", ":", "=", "= ", " / ", " - ", " – ", " + ", " → ")) or (label.endswith(", ") and ": " in label and _shape(value) > 2)
     if not is_cell or (not printed and (_compiled(r"[(){};=<>$\\]|[.!?][ ]+\Z").search(label) or _compiled(_NO_CELL).match(value))):
         return None
-    is_public = (not pair and (_compiled(_PUBLIC_LABEL).search(label) or (label.endswith((": ", "| ")) and not printed and _shape(value) < 3 and set(value).isdisjoint(_SYMBOLS)))) or len(value) > JUDGED_CHARACTERS or _compiled(_NOT_PRINTED).match(value)
+    is_public = (not pair and (_compiled(_PUBLIC_LABEL).search(label) or (label.endswith((": ", "| ")) and not printed and _shape(value) < 4 and set(value).isdisjoint(_SYMBOLS)))) or len(value) > JUDGED_CHARACTERS or _compiled(_NOT_PRINTED).match(value)
     is_secret = _shape(value) > 1 or (is_dump and _chosen(value, is_literal=True) > 1) or (_chosen(value) > 2 and (not printed or _kinds(value) == 3 or not set(value).isdisjoint(_SYMBOLS + "$@")))
     return (at, end) if is_secret and not is_public else (0, 0)
 
@@ -656,7 +654,6 @@ _HEADING = r"(?i)[ \t*`\"']{0,30}(?:[\w-]{1,20}[ _-]){0,3}(?:passwords?|passwd|p
 
 _USER_HEADING = r"(?i)\b(?:user|username|login|benutzer|usuario|utilisateur|zugang|account)\b"
 _INSERT = r"(?i)insert into [\w.\"`]+ ?\([^()]{1,400}\) values *"
-_NO_BRACKETS = str.maketrans("()", "  ")
 
 
 def _table_cells(text: str, headings: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
@@ -673,18 +670,17 @@ def _table_cells(text: str, headings: list[tuple[int, int]]) -> Iterator[tuple[i
         columns, delimiter, heads = _secret_columns(text[start:end])
         if not columns:
             continue
-        count = len(heads)
         cells_of: dict[int, list[tuple[int, int, str]]] = {}
         for _ in range(MAX_ROWS):
             start = end + 1
             end = text.find("\n", start, start + MAX_LINE)
             end = end if end >= 0 else min(len(text), start + MAX_LINE)
             row = text[start:end].replace("│", "|")
-            row = row.translate(_NO_BRACKETS).rstrip(" ,;") if inserted else row
+            row = row.translate({40: " ", 41: " "}).rstrip(" ,;") if inserted else row
             cells = _cells(row, delimiter)
-            if not delimiter and len(cells) == count:
+            if not delimiter and len(cells) == len(heads):
                 cells = [((head, at[1]), cell) for head, (at, cell) in zip(heads, cells, strict=True)]
-            if len(cells) == count or (not delimiter and len(cells) > 1):
+            if len(cells) == len(heads) or (not delimiter and len(cells) > 1):
                 for position, cell in cells:
                     value = cell.strip(" \t\r*`\"'")
                     if position[0] in columns and (" " not in value or f"`{value}`" in cell):
@@ -740,7 +736,6 @@ _CANDIDATE = (
     rf"(?<![^{_END}“「『:：→(\[])(?=[^{_END}]{{6}})(?:[^{_END}\d]{{0,60}}\d[^{_END}&]{{0,300}}(?:&(?![\w-]{{1,30}}=)[^{_END}&]{{0,300}})*|[a-z]{{4}}(?:-[a-z]{{4}}){{3}}|[a-z]{{12,40}}|(?:[a-z]\.)?[A-Za-z]{{0,20}}[a-z][A-Z]{{2,9}}[a-z][A-Za-z]{{0,20}}|[A-Z]{{3,9}}[a-z][A-Za-z]{{0,20}}[A-Z][A-Za-z]{{0,20}})(?![^{_END}&]|&(?![\w-]{{1,30}}=)|=[\w\"'])={{0,2}}"
     r"|(?<![\w.,:/#+-])(?:\d{3} \d{3}|\d{4,24})(?![\w.,:/%+-]*\w|→)"
 )
-_ENDS = frozenset(" \t\n\r\"'`<>|,;=，。；：、”」』«»“„「『(（[")
 # A word with a sign, a digit, or a capital inside; what ends its line and holds letters, digits, and signs.
 _MAY_BE_CHOSEN = (
     rf"(?<![^{_END}“「『:：→(\[])(?:(?<=: )(?=\S{{0,30}}[<>;,:])(?=\S{{0,30}}\d)(?=\S{{0,30}}[A-Z])(?=\S{{0,30}}[a-z])[^\s\"'/]{{8,40}}(?=\n|\Z)"
@@ -890,9 +885,7 @@ def _unmistakable(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int
     if not hints:
         return
     for sign in _compiled(_ODD_SIGN).finditer(text):
-        start = sign.start()
-        while start and sign.start() - start < 40 and text[start - 1] not in _ENDS:
-            start -= 1
+        start = _compiled(rf"[^{_END}“„「『«（(\[]*\Z").search(text, max(0, sign.start() - 40), sign.start()).start()  # type: ignore[union-attr]
         end = _compiled(rf"[^{_END}]*").match(text, sign.start()).end()  # type: ignore[union-attr]
         yield from _near_hint(text, hints, start, end, 3)
     for alone in _compiled(_ALONE).finditer(text):
@@ -928,7 +921,8 @@ def _pairs(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
         is_sure = is_user if sign == "/" else sign == ":" and not value.islower()
         lowest = 1 if is_sure else 2 if sign == "/" else 3
         is_literal = any(map(str.isdigit, value))
-        if _chosen(value, is_literal=is_literal) >= lowest or _shape(value) > 2:
+        is_list = sign == "," and not is_literal and set(value).isdisjoint(_SYMBOLS)
+        if not is_list and (_chosen(value, is_literal=is_literal) >= lowest or _shape(value) > 2):
             yield pair.span("value")
 
 
