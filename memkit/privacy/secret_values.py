@@ -113,7 +113,7 @@ _OPTIONS = (
     ("ugfzc3dvcmq6", r"(334[ ]UGFzc3dvcmQ6\s{1,3}(?:[CS<>]{1,3}:?[ ])?)([\w+/]{8,400}={0,2})"),  # asks for the password in base64
     ("login ", r"(\bLOGIN[ ]\"?[\w.@+-]{1,60}\"?[ ]\"?)([^\s\"]{6,200})"),  # IMAP
     ("send ", r"(\bsend[ ](?:--[ ])?\")(?P<judged>[^\s\"\\]{6,200})(?=\\[rn]\")"),  # expect
-    *((user + sign, r"(\b(?:admin|root)(?:[ ]/[ ]|:|, `))(?P<judged>[^\s/:`\"']{8,60})(?=[`\"'\s]|\Z)") for user in ("admin", "root") for sign in (" / ", ":", ", `")),
+    *((user + sign, r"(\b(?<!own )(?:admin|root)(?:[ ]/[ ]|:|, `))(?P<judged>[^\s/:`\"']{8,60})(?=[`\"'\s]|\Z)") for user in ("admin", "root") for sign in (" / ", ":", ", `")),
     *((word, r"(\b(?:reset|invite|verify|confirm|activate|magic)[\w-]{0,20}/)(?P<judged>[\w.-]{20,400})") for word in "reset/ reset-password/ invite/ verify/ confirm/ activate/ magic/ magic-link/".split()),
     *((word, r"(://[^\s\"'`<>]{4,100}/(?:v[1-4]|push|hooks?|webhooks?|ping)/)(?P<judged>(?![0-9a-f]{40}\b|[0-9a-f]{64}\b)[\w-]{32,64})(?=[\s\"'`<>?]|\Z)") for word in "/v1/ /v2/ /v3/ /v4/ /push/ /hook/ /hooks/ /webhook/ /webhooks/ /ping/".split()),
     *((word, r"(\b(?:echo|printf)[ ](?:-\w{1,3}[ ]|[\"']?%s(?:\\n)?[\"']?[ ])?[\"']?(?:\w{1,32}:)?)([^\s\"'$|]{6,200})" + _TO_STDIN) for word in ("echo", "printf")),
@@ -240,7 +240,7 @@ def _again(text: str, spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]
 # What precedes a command in a shell, a statement in a database's client, and an expression in a REPL.
 _PROMPT = r"(?:[\w.@~:/\\()\[\] -]{0,60}[$#%❯➜>]|PS [^>\n]{0,60}>|>>>|In \[\d{1,4}\]:|\(Pdb\))[ ]+(?=\S)|[ ]{2,8}(?=(?:kubectl|gcloud|aws|az|vault|op) )"
 # Words of a command: what it prints, that it does, that it prints other things than values, and that it makes a new secret.
-_THING = r"(?i)passw(?:or)?d|passphrase|pgpass|secret|token(?!iz)|credential|(?:api|access|private|signing|encryption|master|auth|account|license|unseal)[ _.-]?keys?(?![a-z])|[a-z]_(?:pass|pw|key|salt)\b|(?<![a-z])keys?(?= list)|list-?keys|(?<![a-z])key(?=:gen)|keyring|op://|psks?\b|with-decryption|\.auth\b|\bcat \S*\bauth(?:\.txt)?$|\b(?:sops (?:-d|decrypt|exec)|chamber (?:read|export)|doppler|infisical|akeyless|conjur|credstash|rbw get|heroku config|railway variables|pulumi (?:config get|stack output)|ansible-vault (?:view|decrypt))\b|\becho \S{12,} ?\| ?base64 (?:-d|-D|--decode)|-field=(?:pin|puk|code|key)\b|nonsensitive|\bbw unlock|auth_?string|\bvault (?:kv get|read)\b"
+_THING = r"(?i)passw(?:or)?d|passphrase|pgpass|secret|token(?!iz)|credential|(?:api|access|private|signing|encryption|master|auth|account|license|unseal)[ _.-]?keys?(?![a-z])|[a-z]_(?:pass|pw|key|salt)\b|(?<![a-z])keys?(?= list)|list-?keys|(?<![a-z])key(?=:gen)|keyring|op://|psks?\b|with-decryption|\.auth\b|\bcat \S*\bauth(?:\.txt)?$|\b(?:sops (?:-d|decrypt|exec)|chamber (?:read|export)|doppler (?:secrets|run)|infisical (?:secrets|export)|akeyless|conjur|credstash|rbw get|heroku config|railway variables|pulumi (?:config get|stack output)|ansible-vault (?:view|decrypt))\b|\becho \S{12,} ?\| ?base64 (?:-d|-D|--decode)|-field=(?:pin|puk|code|key)\b|nonsensitive|\bbw unlock|auth_?string|\bvault (?:kv get|read)\b"
 _PRINTS = r"(?i)(?<![a-z])(?:sops|unlock|console|get|show|reveal|read|view|access|print\w{0,6}|cat|lookup|decrypt|export|dump|generate|gen|fetch|output|jq|yq|dotenv|base64|initial|find-generic\w*|create|new|issue|rotate|reset|lpass|bw|extract|login|list-?keys|keys list)(?![a-z])|\s-(?:dq?|w)\b|[ :.-](?:token|secret|password|(?:api|secret)-?key)(?=\s+-|\s*$)|Get\w{0,30}Var|^(?:sed|awk)\b|(?:echo|println?|puts|console\.log|Write-\w+)\b[^|;&]*[$%]"
 _LISTS = r"(?i)(?:^|[\s|;&(])(?:ls|find|wc|md5\w*|sha\d{1,3}\w*|man|which|git(?! config| credential)|curl[^|]*$|wget[^|]*$|npm (?:test|run)|pytest|go test|cargo)(?:\s|$)|(?:grep|rg) -\w*[lc]|--list\b|(?<!keys )(?<!key )\blist(?!-?keys|-publishing)|\bls\b|metadata get|describe|secrets? (?:create|set|put|delete|rm|add)|-o name|accessor|(?:(?-i:[a-z](?:Id|Arn|Name|Url))|(?<!secret)[_.](?:names?|id|uid|arn|url))[\"'}\])]*\s*(?:$|[|;&\n]|-o\b|--output)|(?:cat|head|tail|less|bat|sed|awk|grep|rg)\b[^|;&]*\.(?:[jt]sx?|py|md|go|rs|java|rb|php|html?|css|csv|pub|pem)\b"
 _MAKES = r"(?i)\b(?:pwgen|pwqgen)\b|\bmkpasswd\b|\bopenssl rand\b|\bgen(?:key|psk)\b|\bsecrets\.(?:token_|choice)|secret_key\(|randomBytes|SecureRandom|/dev/u?random|\bwhoami -t\b|\blpass show [^|;]*-(?:p\b|-password)|gen\.secret|(?:^|[\s|;&(])(?:go)?pass (?:show \S|(?:-\S{1,20} )?[\w.@-]{1,40}/)"
@@ -876,7 +876,7 @@ def _random_candidates(text: str, names: list[Match[str]]) -> Iterator[tuple[int
 
 # A sign inside a word, or a number and a sign behind one, and what alone on its line can be a password.
 _ODD_SIGN = r"[&%!*^~$#+](?:(?<=[^\W_][&!*^~])(?=[^\W_])|(?<=[^\W_]%)(?![0-9a-fA-F]{2})(?=[^\W_])|(?<=\d\d[!$*#&+])(?=[\s\"'`.,;)]|\Z))"
-_ALONE = r"(?m)^[ \t>]{0,8}[\"'`]?([^\s\"'`<>()\[\]{}|=/\\]{7,40})[\"'`]?[ \t\r]*$"
+_ALONE = r"(?m)^[ \t>]{0,8}([^\s\"'`<>()\[\]{}|=/\\]{7,40})[ \t\r]*$"
 
 
 def _unmistakable(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
@@ -897,7 +897,7 @@ def _near_hint(text: str, hints: list[int], start: int, end: int, lines: int) ->
     at = bisect(hints, start)
     is_near = (at and start - hints[at - 1] < 3 * REACH and text.count("\n", hints[at - 1], start) < lines) or (at < len(hints) and hints[at] - end < REACH and text.count("\n", end, hints[at]) < 5 - lines)
     value = text[start:end]
-    if is_near and len(value) > 7 and (lines < 4 or not value.isalnum() or is_random(value)) and text[start - 1 : start] != "=" != text[end : end + 1] and _chosen(value) > 2 and (_kinds(value) == 3 or _compiled(r"[^\W\d_]{4,}\d{2,}[!$*#&+]").fullmatch(value) or _compiled(r"[A-Z][a-z]{2,}(?:[&!%*^~][A-Z]?[a-z]{2,})+").fullmatch(value)) and not _compiled(_NOT_PRINTED).match(value):
+    if is_near and len(value) > 7 and not _compiled(r"\d|[A-Z]{1,2}&").match(value) and (lines < 4 or not value.isalnum() or is_random(value)) and text[start - 1 : start] != "=" != text[end : end + 1] and _chosen(value) > 2 and (_kinds(value) == 3 or _compiled(r"[^\W\d_]{4,}\d{2,}[!$*#&+]").fullmatch(value) or _compiled(r"[A-Z][a-z]{2,}(?:[!%*^~][A-Z]?[a-z]{2,})+").fullmatch(value)) and not _compiled(_NOT_PRINTED).match(value):
         yield start, end
 
 
