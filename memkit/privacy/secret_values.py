@@ -29,9 +29,6 @@ MIN_CHANGES = 0.25
 JUDGED_CHARACTERS = 128
 """The most characters of a value that are judged. A secret is hidden whole."""
 
-MAX_LIST = 60
-"""Rows that are searched below a line that announces values."""
-
 HEX = "0123456789abcdef"
 
 # Every name of a secret contains one of these words. A search for words is much faster than a regular expression.
@@ -335,7 +332,7 @@ def _values_alone(text: str, line: str, command: str, end: int, groups: set[str 
     return done
 
 
-def _rows_below(text: str, start: int, command: str, *, printed: bool, most: int = MAX_LIST) -> Generator[tuple[int, int], None, int]:
+def _rows_below(text: str, start: int, command: str, *, printed: bool, most: int = 60) -> Generator[tuple[int, int], None, int]:
     """Yield the last cell of the rows below a line that announces them, if it can be a secret, and return where they end."""
     is_dump = _compiled(_DUMPS).search(command) is not None
     for number in range(most):
@@ -371,7 +368,7 @@ def _last_cell(row: str, *, printed: bool, is_dump: bool) -> tuple[int, int] | N
     at = pair.end() if pair else at
     value = row[at:end]
     label = label.removesuffix("> ").rstrip("-=") + "  " if label.endswith((" -> ", " => ")) else label
-    is_cell = pair or label.endswith(("  ", "\t", "| ", "│ ", ": ", ":", "=", "= ", " / ", " - ", " – ", " + ", " → ")) or (label.endswith(", ") and ": " in label and _shape(value) > 2)
+    is_cell = pair or label.endswith(("  ", "\t", "| ", "│ ", ": ", ":", "=", "= ", " / ", " - ", " – ", " + ", " → ")) or (label.endswith(", ") and (" " not in label.strip() or (": " in label and _shape(value) > 2)))
     if not is_cell or (not printed and (_compiled(r"[(){};=<>$\\]|[.!?][ ]+\Z").search(label) or _compiled(_NO_CELL).match(value))):
         return None
     is_public = (not pair and (_compiled(_PUBLIC_LABEL).search(label) or (label.endswith((": ", "| ")) and not printed and _shape(value) < 4 and set(value).isdisjoint(_SYMBOLS)))) or len(value) > JUDGED_CHARACTERS or _compiled(_NOT_PRINTED).match(value)
@@ -884,13 +881,11 @@ _ALONE = r"(?m)^[ \t>]{0,8}([^\s\"'`<>()\[\]{}|=/\\]{7,40})[ \t\r]*$"
 def _unmistakable(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
     """Yield what only a password looks like, in the paragraph of a word for passwords or for logging in."""
     hints = [name.start() for name in names if name.lastgroup in ("talk", "place") or (name.lastgroup in ("strong", None) and name[0] not in ("pass", "token", "secret"))]
-    if not hints:
-        return
-    for sign in _compiled(_ODD_SIGN).finditer(text):
+    for sign in _compiled(_ODD_SIGN).finditer(text) if hints else ():
         start = _compiled(rf"[^{_END}“„「『«（(\[]*\Z").search(text, max(0, sign.start() - 40), sign.start()).start()  # type: ignore[union-attr]
         end = _compiled(rf"[^{_END}]*").match(text, sign.start()).end()  # type: ignore[union-attr]
         yield from _near_hint(text, hints, start, end, 3)
-    for alone in _compiled(_ALONE).finditer(text):
+    for alone in _compiled(_ALONE).finditer(text) if hints else ():
         yield from _near_hint(text, hints, *alone.span(1), 4)
 
 
@@ -945,9 +940,10 @@ _FUNCTION_WORDS = frozenset((
 
 def _passphrases(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
     """Yield what stands behind a word for a passphrase and is four or more words without a function word."""
+    is_phrased = cache(_compiled(_PHRASED).match)
     done = 0
     for name in names:
-        if name.start() < done or name.lastgroup not in ("strong", "phrase") or not _compiled(_PHRASED).match(name[0]):
+        if name.start() < done or name.lastgroup not in ("strong", "phrase") or not is_phrased(name[0]):
             continue
         end = name.end()
         if name[0].startswith("passw"):
