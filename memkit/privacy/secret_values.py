@@ -533,7 +533,7 @@ def _setting(text: str, name: Match[str]) -> tuple[int, int] | None:
         return None
     key, quote, start = text[name.start() : behind.end("suffix")], behind["quote"], behind.end()
     sign = (behind["given"] or behind["passed"]).strip()
-    line = text.rfind("\n", max(0, name.start() - REACH), name.start()) + 1
+    line = text.rfind("\n", max(0, name.start() - REACH), name.start()) + 1 or max(0, name.start() - REACH)
     is_option = _compiled(r".*\s--?[\w-]*\Z").match(text, line, name.start()) is not None
     is_variable = (key.isupper() or is_option) and sign in ("=", "=>")
     is_password = _compiled(_PASSWORD_KEY).fullmatch(key) is not None
