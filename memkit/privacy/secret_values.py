@@ -143,6 +143,7 @@ _OPTIONS = (
     *((word, r"(?i)((?:password|authentication|credential)\([\"'][\w.@-]{1,60}[\"'],[ ]?[\"'])(?P<judged>[^\s\"']{6,200})") for word in ("password(", "passwordauthentication(", "credential(")),
     *((word, r"(\bACL SETUSER[^\n]{0,100}? >|\bschtasks\b[^\n]{0,300}? /rp | : (?:EAP|XAUTH|PSK) \"|/private-(?=[0-9a-f]{32}/))([^\s\"/]{5,200})") for word in ("acl setuser", "schtasks", ": eap", ": xauth", "/private-")),
     *((sign + key, r"([?&;](?i:passw(?:or)?d|pwd)=)(?P<word>[^\s&;\"'<>${}]{5,100})") for sign in "?&;" for key in ("password=", "passwd=", "pwd=")),
+    *((sign + "auth=", r"([?&]auth=)(?P<judged>[^\s&;\"'<>${}]{6,300})") for sign in "?&"),
     ("(root, ", r"( \(root, )(?P<judged>[^\s/:`\"'()]{8,60})(?=\))"),
     ("recovery key", r"((?i:recovery|security) [Kk]ey: ?)((?:[A-Za-z0-9]{4}[ -]){5,11}[A-Za-z0-9]{4})\b"),
     ("new value: ", r"((?:\A|\n)New value: )(?P<judged>[\w*+=-]{16,40})(?=\s|\Z)"),  # elasticsearch-reset-password
