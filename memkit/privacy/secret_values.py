@@ -232,7 +232,7 @@ def _again(text: str, spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]
     """Yield where the first `REPEATED` random values of `spans` are in the text."""
     values = sorted({text[start:end] for start, end in spans if end - start >= MIN_REPEATED})
     for value in values[:REPEATED]:
-        if is_random(value[:JUDGED_CHARACTERS]) or _chosen(value) > 2:
+        if is_random(value[:JUDGED_CHARACTERS]) or (_chosen(value) > 2 and any(map(str.isdigit, value))):
             yield from ((at, at + len(value)) for at in occurrences(text, value))
 
 
@@ -709,7 +709,7 @@ def _secret_columns(line: str) -> tuple[dict[int, bool | None], str, list[int]]:
     line = _compiled(r"\A#(?=[ ]\S+[ ]{2})").sub(" ", line.replace("│", "|")).lstrip("#")
     delimiter = next((one for one in "|\t;," if one in line), ":" if _compiled(r"#?[ ]?[\w-]{2,20}(?::[\w-]{2,20}){1,4}").fullmatch(line) else "")
     cells = _cells(line, delimiter)
-    if len(cells) < 2 or max(len(cell) for _, cell in cells) >= 60:
+    if len(cells) < 2 or (delimiter == "," and not all(cell.strip() for _, cell in cells)) or max(len(cell) for _, cell in cells) >= 60:
         return {}, "", []
     columns = {}
     for number, (at, cell) in enumerate(cells):
@@ -787,7 +787,7 @@ _EVIDENCE = (
     ("gap", r"[ ]--(?!body|value|data)[a-z][\w-]*[ =]\Z", -4),
     ("behind", r"\A[ ]/\*", -6),
     ("gap", r"\).*\w", -1),
-    ("gap", r"[,;|{}\n](?:\s*[\w\"'.()\]-]+){0,7}[\w\])][\"']?\s?[:=：]\s?[\"']?\Z", -3),
+    ("gap", r"[,;|{}\n]\s*[\w\"'.()\]-]+(?:\s+[\w\"'.()\]-]+){0,7}\s?[:=：]\s?[\"']?\Z", -3),
     ("before", r"\{\{[^}]*\Z", -6),
     ("gap", r";base64,\Z|enc\[|\b(?:file|ids?|etag|commit|sha\d{0,3}|hash|digest|ref|trace|request|req|job|build|see|in|at|by|or|branch|tag|run|version|image|using|user|username|host|port|hashed with)[ :#=\"'`]{1,4}\Z|(?:id|_by|commit|hash|sha\d{0,3}|digest|etag)[\"'`]{0,2}\s?[:=][ \"'`]{0,2}\Z", -6),
     ("gap", r"\A[\"'`],\s{0,8}[\"'`]\Z|\A[\"',]{1,3}\s{1,40}[\"']?value[\"']?\s?[:=]\s?[\"']?\Z", 3),
@@ -808,7 +808,7 @@ _AS_HEADING = r"[^\n]*\bcopy\b[^\n]*|[\"'`*#:.)\]}]{0,3}(?:(?: [^\W\d_]{1,20}){1
 _HANDS_OVER = r"(?:\b(?:with|mit|con|com|avec|just|answer|to|auf)[ ]|[:=→][ ])[\"'`„“«]{1,2}\Z|(?:\b(?:and|und|e|y|et)|/)[ ][\"'`„“«]{0,2}\Z"
 _HANDS_A_NUMBER_OVER = r"(?:\b(?:with|mit|con|com|avec|just|answer|to|auf)|[:=→])[ ]\Z"
 # Names whose value can be digits alone.
-_IS_PASSWORD = r"(?:wi-?fi|wlan)[ -][kcs]|code[ ](?:du[ ])?wi|schlüsselinhalt|secret[ ](?:key[ ])?[=:(]|pin[ ]|key(?:[ ]content|[ ]')|pass(?:[wpc]|e?(?![a-z]))|wpa|pwd|pw|psk|securestring|masterauth|mdp|kennwort|senha|contrase|clave|wachtwoord|heslo|parola|şifre|lösenord|has[lł]o|пароль|[\u3040-\ud7af]"
+_IS_PASSWORD = r"(?:wi-?fi|wlan)[ -][kcs]|code[ ](?:du[ ])?wi|schlüsselinhalt|secret[ ](?:key[ ])?[=:(]|pin[ ]eingeben|key(?:[ ]content|[ ]')|pass(?:[wpc]|e?(?![a-z]))|wpa|pwd|pw|psk|securestring|masterauth|mdp|kennwort|senha|contrase|clave|wachtwoord|heslo|parola|şifre|lösenord|has[lł]o|пароль|[\u3040-\ud7af]"
 _OF_DIGITS = r".*(?:pin|puk|tan|otp|code|código|codigo)|passw\w{1,3}|p(?:ass)?w\w?|kennwort|senha|contrase\w{1,2}|clave|[\u3040-\ud7af]+|.*schlüssel"
 
 
