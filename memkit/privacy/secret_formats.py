@@ -243,7 +243,7 @@ def _is_credentials(text: str) -> bool:
     return bool(colon and password) and (user + password).isprintable()
 
 
-_CRYPT = ("$1$", "$5$", "$6$", "$y$", "$7$", "$gy$", "$md5$", "$sha1$", "$apr1$", "$argon2", "$scrypt$", "$pbkdf2", "$P$", "$H$")
+_CRYPT = ("$1$", "$5$", "$6$", "$8$", "$9$", "$y$", "$7$", "$gy$", "$md5$", "$sha1$", "$apr1$", "$argon2", "$scrypt$", "$pbkdf2", "$P$", "$H$")
 _PLACEHOLDER = r"x{8}|X{8}|[A-Z0-9]EXAMPLE(?:KEY)?\b"
 _HASHES = ("pbkdf2", "scrypt", "argon2", "bcrypt")
 _FORMS = (
@@ -256,15 +256,17 @@ _FORMS = (
     Form("webhook", ("://hc-ping.com/", "://maker.ifttt.com/"), r"(https?://(?:hc-ping\.com/|maker\.ifttt\.com/[\w/]{1,80}/key/))[\w-]{20,80}"),
     Form("webhook", (".webhook.office.com/",), r"https?://[\w-]{1,60}\.webhook\.office\.com/[\w@/-]{40,400}"),
     Form("password-hash", ("$2$", "$2a$", "$2b$", "$2x$", "$2y$", "$P$", "$H$"), r"\$(?:2[abxy]?\$\d\d\$[A-Za-z0-9./]{50,60}|[PH]\$[B-H9][A-Za-z0-9./]{30})", (0,)),
-    Form("password-hash", _CRYPT, r"\$(?:[156y]|7|gy|md5|sha1|apr1|argon2(?:id|i|d)?|scrypt|pbkdf2[\w-]{0,12}|P|H)\$[\w./,=$+-]{20,400}", (0,)),
+    Form("password-hash", _CRYPT, r"\$(?:[156-9y]|gy|md5|sha1|apr1|argon2(?:id|i|d)?|scrypt|pbkdf2[\w-]{0,12}|P|H)\$[\w./,=$+-]{20,400}", (0,)),
     Form("password-hash", _HASHES, r"\b(?:pbkdf2|scrypt|argon2|bcrypt)\w{0,12}[:$][\d:]{1,30}[:$][^\s\"']{20,300}", (0,)),
     Form("password-hash", (), r"\*(?<![\w*]\*)[0-9A-F]{40}(?![0-9A-Za-z])"),
     Form("token", ("}</",), r"(>)\{(?:[A-Za-z0-9+/]{40,500}=|AQAAAB[A-Za-z0-9+/]{20,500})={0,2}\}(?=</)"),
+    Form("token", ("}</",), r"(<(?:master|password|passphrase|\w{0,20}[Ss]ecret\w{0,20})>)\{[A-Za-z0-9+/=]{20,500}\}(?=</)"),
+    Form("token", (":fx",), _HEX_ID + r":fx\b", (36,)),
     Form("azure-key", ("FULL", "Full"), r"(F(?:ULL|ull)[\",\s]{1,40}(?:\"value\": ?\")?)[A-Za-z0-9+/]{80,}={0,2}", (0,)),
     Form("password-hash", ("md5",), r"md5(?<![\w/]md5)[0-9a-f]{32}(?!\w)", (0,)),
     Form("password-hash", ("SCRAM-SHA-",), r"SCRAM-SHA-\d{1,3}\$[\w+/=:$]{40,300}"),
     Form("password-hash", ("{SHA", "{SSHA", "{MD5", "{SMD5", "{CRYPT", "{PBKDF2"), r"\{(?:S?SHA\d{0,3}|S?MD5|CRYPT|PBKDF2[\w-]{0,12})\}[A-Za-z0-9+/=$.]{20,300}"),
-    Form("password-hash", ("aad3b435b51404ee", ":::"), r"(:\d{1,9}:[0-9a-fA-F]{32}:)[0-9a-fA-F]{32}(?=:)"),
+    Form("password-hash", ("aad3b435b51404ee", ":::", ":xxxxxxxx"), r"(:\d{1,9}:[0-9a-fA-FX]{32}:)[0-9a-fA-F]{32}(?=:)"),
     Form("private-key", ("LS0tLS1CRUdJTi",), r"LS0tLS1CRUdJTi[A-Za-z0-9+/_\\n-]{40,30000}={0,2}", is_secret=_is_key_block),
     Form("private-key", ("Private-Lines:",), r"(Private-Lines: {0,4}\d{1,4}(?:\n|\\n))(?:[\s>+|]{0,8}[A-Za-z0-9+/=]{4,80}(?:\\n|\n|\Z)){1,400}"),
     Form("private-key", ('"kty"', '"kty\\"'), r"(\"(?:d|p|q|dp|dq|qi|k)\\*\"[ \t]{0,3}:[ \t]{0,3}\\*\")[\w-]{20,2000}"),
@@ -276,6 +278,7 @@ _FORMS = (
     Form("terraform-token", (".atlasv1.",), r"[A-Za-z0-9]" + _ALONE + r"[A-Za-z0-9]{13}\.atlasv1\.[\w-]{60,}", (14,)),
     Form("bearer-token", ("earer", "EARER"), r"([Bb](?:earer|EARER)(?:[ \t:]|%20|\+){1,3})[A-Za-z0-9._~+/-]{20,}=*", (1,), lambda text: any(map(str.isdigit, text))),
     Form("basic-auth", ("asic", "ASIC"), r"([Bb](?:asic|ASIC)[ \t]{1,3})[A-Za-z0-9+/]{8,}={0,2}", (1,), _is_credentials),
+    Form("basic-auth", ("base64 -",), r"(\becho (?:-n )?[\"']?)[A-Za-z0-9+/]{8,}={0,2}(?=[\"']?[ ]?\|[ ]?base64 -)", (), _is_credentials),
     Form("basic-auth", ("auth",), r"(_auth[ \t]{0,3}=[ \t]{0,3}|\"auth\"[ \t]{0,3}:[ \t]{0,3}\")[A-Za-z0-9+/]{8,}={0,2}", (1,), _is_credentials),
     Form("url-token", ("://",), r"(://)[0-9a-f]{32}(?::[0-9a-f]{32})?(?=@)"),
     Form("url-password", ("@tcp(",), r"([\"'\s][\w.-]{1,40}:)[^\s/\"'`<>:@]{1,200}(?=@tcp\()", is_secret=_is_password),
@@ -301,15 +304,15 @@ def known(text: str, places: Places) -> list[tuple[tuple[int, int], str]]:
 
 def without_wrapped_lines(text: str) -> str:
     """Return `text` without the lines that continue a token whose first line is hidden."""
-    for start, end in reversed([*_wrapped_lines(text)] if "]\n" in text else []):
+    for start, end in reversed([*_wrapped_lines(text)]):
         text = text[:start] + text[end:]
     return text
 
 
 def _wrapped_lines(text: str) -> Iterator[tuple[int, int]]:
-    for mark in _compiled(r"\[redacted:(?:[a-z-]*(?:key|token)|jwt)\](?=\n)").finditer(text):
-        lines = _compiled(r"(?:\n[\w.+/=-]{40,200}(?=\n))*\n(?=[\w.+/=-]{0,60}\d)[\w.+/=-]{2,200}(?=\s|\Z)").match(text, mark.end())
-        first = lines[0].split("\n")[1] if lines else ""
+    for mark in _compiled(r"\[redacted:(?:[a-z-]*(?:key|token)|jwt|secret)\](?=[ \t│|]*\\?\n)").finditer(text):
+        lines = _compiled(r"(?:[ \t│|]*\\?\n[ \t│|]{0,9}[\w.+/=-]{40,200}(?=[\s\\]))*[ \t│|]*\\?\n[ \t│|]{0,9}[\w.+/=-]{2,200}(?=[\s\"']|\Z)").match(text, mark.end())
+        first = lines[0].split("\n")[1].strip(" \t│|") if lines else ""
         if lines and len(first) >= 16 and not first.islower() and first.strip(HEX) and is_random(first):
             yield lines.span()
 

@@ -15,8 +15,8 @@ Then one cause that `fit` showed was repaired, passwords that are a word and a n
 
 `work_*.txt` is a fourth one, by another author who never read the rules. On its first run, 92.2 and 89.7 % of the named
 secrets in its halves were found, 66.3 and 60.7 % of the everyday ones, and 2.0 and 1.4 % of the innocent texts touched.
-Then the rules were tuned on its `fit`, and sentences were scored instead of matched. `held` stays unseen: only its totals
-were printed. Now they are 98.9 and 95.3, 98.4 and 80.8, 0 and 0.7 %.
+Then the rules were tuned on its `fit`, and sentences were scored instead of matched: 98.9 and 95.3, 98.4 and 80.8, 0 and
+0.7 %. Later they were tuned on what `held` showed, too, so it only guards against regressions now.
 
 `notes_*.txt` is the half to tune on of a fifth one, by an author who never read the rules, full of passwords that people
 make up. On its first run, 81.7 % of the named secrets were found, 66.7 % of the everyday ones, and 0.6 % of the innocent

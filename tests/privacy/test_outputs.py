@@ -17,7 +17,7 @@ from memkit.settings.load import Settings
 from tests.builders import Lines
 from tests.capture.stage import Stage, prompt_id
 from tests.ci import examples
-from tests.privacy import secrets_outputs
+from tests.privacy import secrets_corpus, secrets_outputs
 from tests.privacy.secrets_made import Maker, secrets
 
 HALVES = {"fit": secrets_outputs.fit, "held": secrets_outputs.held}
@@ -131,10 +131,40 @@ def test_what_people_make_up_is_found(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        # Commands name the secret, and outputs are bare.
+        "$ aws ssm get-parameters --names /app/pw --with-decryption --output text\n/app/pw\t⟦Winterapfel_7⟧", '$ op read "op://Home/Router/password"\n⟦Zwergwiesel⟧',
+        "$ kubectl get secret mail -o jsonpath='{.data.pass}' | base64 -d\n⟦nebel_horn⟧", "$ printenv SMTP_PASS\n⟦mondblume⟧", "$ vault kv get secret/x\nKey    Value\n---    -----\nplesk    ⟦Nuss!Sued9⟧",
+        "$ sops -d x.yaml\nroot: ⟦karpfen_teich⟧\nbackup: ⟦Drei Nuesse und 1 Apfel⟧", "$ pwgen 20 2\n⟦Kx8mQ2vLp9RwTz4nYc7B⟧ ⟦Hd5sWq3jGf6tZb8kXm2V⟧", "$ doppler secrets\n│ BRAIN_PRIV │ ⟦Kx8mQ2vLp9RwTz4nYc7B⟧ │",
+        "$ echo bmVuYTpOdXNzLUJhdW0= | base64 -d\nnena:⟦Nuss-Baum9⟧", "[sudo] password for anna: ⟦sonnen.blume⟧", '10.0.0.7:6379> CONFIG GET requirepass\n1) "requirepass"\n2) "⟦Eis_Vogel_See⟧"',
+        # Lists, tables, pairs, and lines of their own
+        "logins.txt\n----------\nanna:⟦Rotkehl7chen⟧\nbert:⟦zaun-koenig-nest⟧", "Zugänge Schule (Mai)\n\nrouter   admin    ⟦Moos.Farn.3⟧\nusv      apc      ⟦Wn2vC6jR9e⟧", "Passwörter\nWeb: vorstand -> ⟦Hunter1804⟧",
+        "| Host | Login |  |\n|---|---|---|\n| db | admin | ⟦Leucht-Turm-44⟧ |", "Nr.    PIN    PUK\n015    ⟦4680⟧   ⟦86546381⟧", "INSERT INTO users (mail, password) VALUES\n ('a@b.example', '⟦tulpe1960⟧'),\n ('c@d.example', '⟦Manta_B_400⟧');",
+        "Username\nsvc\nPassword\n⟦Uhr-Werk-Pendel⟧", "VPNの共有鍵は下の行です。\n⟦Fuji-Yama-77⟧", "GitHub two-factor: unused\n\n⟦e09b1-76603⟧   ⟦b27fb-ee3b7⟧", "Enter this key by hand in your authenticator:\n\n⟦7IV6 4W4G A6YN EB7F FZ5O PBGB OBEM 3RD4⟧",
+        # Settings, options, and manifests hold literals.
+        "SMTP_PASS=⟦fliegen_pilz.rot⟧", "backup.sh --passphrase=⟦Omas.Kuchen⟧", "app login -u ci --password ⟦monkey_business7⟧", 'shared_secret = "⟦kong-Banana-Ladder⟧"', "NEO4J_AUTH=neo4j/⟦graph-Giraffe⟧",
+        '{"kind":"Secret","data":{"hmac":"⟦dEs0N2xYT1ZuM3h6SUZwcGM0UHpPejVG⟧"}}', "kind: Secret\nstringData:\n  extra: ⟦Kx8mQ2vLp9RwTz4nYc7B⟧", "api:\n  encryption:\n    key: ⟦iTUvuN3QdK2WL9rFdJUjeh0iESfc5HPepFigsGVc⟧", "network_key: ⟦[7, 13, 57, 44, 9, 133, 7, 250, 23, 3, 18, 106, 66, 61, 201, 5]⟧",
+        "Cookie: PHPSESSID=⟦bwtabfyandmpd5e3prhzlpuwxsvobtav⟧", '"cookies": [\n {"name": "r", "value": "⟦Kx8mQ2vLp9RwTz4nYc7B⟧"}', "new PDO('mysql:host=db', 'shop', '⟦Saurier-Knochen⟧', $options)", "https://x.example/api/push/⟦Kx8mQ2vLp9RwTz4nYc7BHd5sWq3jGf6t⟧?status=up",
+        # People
+        "<kim> tu as le mdp du wiki ?\n<lee> wiki / ⟦Tarte_Tatin59⟧", "[12.06.24, 18:22] Lena: was war nochmal das Passwort\n[12.06.24, 18:23] Jo: ⟦Rhabarber&Vanille⟧", "entra con anna@example.com e ⟦Pistacchio_Verde1⟧", "the login is ops@x.example + ⟦Sirene&Blaulicht⟧",
+        "Der Benutzer meldet sich mit `⟦Absatz-Marke-61⟧` an.", "I set the Grafana admin to ⟦Herbstlaub2022⟧ last night", "Ich komme mit ⟦Herbst2023!⟧ nicht auf den Server, das Kennwort ist neu", "Le mot de passe est « ⟦bonjour_Paris1⟧ ».", "管理画面のログイン: admin / ⟦croissant_22⟧",
+        "test wallet, 12 words:\n⟦velvet organ drift maple cousin hazard rotate silly kitchen plunge arctic beyond⟧", 'the passphrase for the key, it is "⟦year useful sausage legal⟧".', "creds: anna logs in, then ⟦wJ3uZE0zJgDt⟧",
+    ],
+)  # fmt: skip
+def test_the_surroundings_name_a_secret(text: str) -> None:
+    secrets = secrets_corpus._SECRET.findall(text)
+    shown = redact(secrets_corpus._SECRET.sub(r"\1", text))
+    assert not [one for one in secrets if one in shown]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "The password is case-sensitive", "password: hashed-and-salted", 'labels: {"password": "Kennwort"}', "password: userInput,", "  password: z.string(),",
         "Passwords must be latin-1 encodable", "all tests pass. Build-Step_2 is next", "--- PASS: TestFind_Present (0.00s)", "(merge 0324e8fc6b pw/word-diff-zero)",
         "https://user:pass@host/path?foo=bar#fragment", "set-root-password\nset-scheduling", "sign in with Google and GitHub", 'credentials: "same-origin"',
-        "admin / settings", "password: *db_password", '"forgot": "¿Olvidaste tu contraseña?"', "random_string(\n" + "\n \n" * 80,
+        "admin / settings", "# Login\n  flow: three-step-wizard\n  strategy: two-factor-auth", "$ vault kv list secret/prod\nadyen-api-key\nmaria-root-password", "#define GL_TOKEN 0x0702\n#define GL_KEEP  0x1E00", "ansible-playbook --ask-vault-pass --limit web-frontends-eu",
+        "FDF81A1236DB426AFE5D2693 /* PasswordField.swift in Sources */", "users:\n  - name: web-admin\n    role: read-write-all", "    if len(token) > limit:\n        pass\nCURVES = {\n    Oid.SECP192R1: SECP192R1,", "the account is used by Platform-Team-2",
+        "password: *db_password", '"forgot": "¿Olvidaste tu contraseña?"', "random_string(\n" + "\n \n" * 80,
     ],
 )  # fmt: skip
 def test_words_next_to_a_name_for_passwords_stay(text: str) -> None:
@@ -192,7 +222,7 @@ def test_lines_below_a_printing_command_are_read_once(monkeypatch: pytest.Monkey
     judged: list[str] = []
     monkeypatch.setattr(secret_values, "_looks_secret", lambda *_: False)
     monkeypatch.setattr(secret_values, "_shape", lambda value: judged.append(value) or 0)
-    monkeypatch.setattr(secret_values, "_chosen", lambda _: 0)
+    monkeypatch.setattr(secret_values, "_chosen", lambda *_, **__: 0)
     redact("> password\nAb3xY9kL2q\n" * 50)
     assert len(judged) < 200
 

@@ -132,7 +132,7 @@ def test_once_is_enough(parts: list[str]) -> None:
 @pytest.mark.parametrize(
     "unit",
     ["-----BEGIN PRIVATE " + "KEY-----", "a.", "a-", "token=", 'token="', "token: ", "://a:b", "sk-", "eyJaaaaaaaa.",
-     "<private>", "Bearer ", "password=\\", "_" * 30 + "token"],
+     "<private>", "Bearer ", "password=\\", "_" * 30 + "token", "&password=a", "password," + "abc.def(" * 9 + ' "Ab3xY9kL" '],
 )  # fmt: skip
 def test_a_million_characters_in_one_go(unit: str) -> None:
     """Each of these took a quadratic search minutes; a linear one is through in about a second."""
