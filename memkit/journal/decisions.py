@@ -1,8 +1,8 @@
 """Find what a user decided: a choice among options that an answer offered, a rule, or an agreement.
 
 A choice is resolved: for "Take 7443." or "the second one", the line names the option. Whether another
-sentence decides is a matter of weight: of what it says, what it takes up of the answer, and what stands around
-it. The phrases are English first, with the usual ones of German, French, Spanish, and Japanese.
+sentence decides is a matter of weight: of what it says, what it takes up of the answer, and what stands
+around it. The phrases are English first, with the usual ones of German, French, Spanish, and Japanese.
 """
 
 from __future__ import annotations

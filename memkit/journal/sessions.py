@@ -23,8 +23,14 @@ from memkit.bullets import (
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.markup import one_line
 from memkit.journal.outcomes import (
-    MOST_CHANGES, MOST_SHARED, is_main, is_thanks, main_commits, outcome, shared_subject,
-)  # fmt: skip
+    MOST_CHANGES,
+    MOST_SHARED,
+    is_main,
+    is_thanks,
+    main_commits,
+    outcome,
+    shared_subject,
+)
 from memkit.journal.sentences import last_question
 from memkit.journal.turn_parts import TurnParts, read_parts
 from memkit.privacy.redact import redact

@@ -545,7 +545,7 @@ def _setting(text: str, name: Match[str]) -> tuple[int, int] | None:
         value = text[start : max(start, end)]
         if behind["given"] and _compiled(_APP_PASSWORD).fullmatch(value) and not _FUNCTION_WORDS.intersection(value.split()) and len(_words(value)) < 3:
             return start, end
-        is_setting = behind["given"] is not None or not quote or ((key.isupper() and sign[-1:] == "," or sign == "(" and _chosen(value) > 2) and not value.islower()) or text[max(0, line, name.start() - 30) : name.start()].lstrip().startswith("define(")
+        is_setting = behind["given"] is not None or not quote or (((key.isupper() and sign[-1:] == ",") or (sign == "(" and _chosen(value) > 2)) and not value.islower()) or text[max(0, line, name.start() - 30) : name.start()].lstrip().startswith("define(")
         has_digit = any(map(str.isdigit, value))
         if " " in value and (has_digit or key.isupper() or key in ("psk", "passphrase") or text[name.start() - 1] == "_"):
             words = _compiled(r"[^\W\d_]+").findall(value.lower())
