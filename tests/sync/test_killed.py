@@ -16,7 +16,7 @@ from tests.builders import git
 from tests.ci import sized
 from tests.sync.machines import Machine, same
 
-STEP = sized(9, 4, 1)
+STEP = sized(17, 9, 1)
 
 
 def killed_at(point: int, work: Callable[[], object]) -> bool:
