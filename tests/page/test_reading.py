@@ -115,7 +115,7 @@ def test_the_calendar(open_page: Opener, served: PageServer) -> None:
     page = open_page()
     day = served.page.journal.days()[-3]
     cell = page.locator(f'[data-day="{day}"]')
-    assert re.search(r": \d+ sessions?, \d+ turns?", cell.get_attribute("aria-label") or "")
+    expect(cell).to_have_attribute("aria-label", re.compile(r": \d+ sessions?, \d+ turns?"))
     cell.click()
     expect(page.locator("h2").first).to_contain_text("2026")
     assert page.url.endswith(f"day={day}")
