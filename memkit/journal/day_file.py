@@ -215,14 +215,14 @@ class DayFile:
         position = section.start if section else len(self.lines)
         block = text.split("\n")
         if text.startswith("### "):  # a turn does not go below a heading of the user's
-            position = self._own_heading(position)
+            position = self.own_heading(position)
         if position and self.lines[position - 1].strip():
             block.insert(0, "")
         if position < len(self.lines):
             block.append("")
         self.put(position, position, block)
 
-    def _own_heading(self, end: int) -> int:
+    def own_heading(self, end: int) -> int:
         """Return where a user's heading of level 1 or 2 begins in the section before `end`, else `end`."""
         start = next((one.start for one in reversed(self.sections) if one.start < end), end)
         fence = ""

@@ -199,11 +199,13 @@ def open_lines(content: DayFile, heading: Section, turns: Sequence[Section]) -> 
     That is in its bullets if they cover its last turn, else at the end of the last answer.
     """
     last = turns[-1].pairs["turn"] if turns else ""
-    if turns and last not in (heading.pairs.get("summary"), heading.pairs.get("extract")):
+    bullets = [one for _, one in read_bullets(content.lines[heading.start + 1 : heading.end])]
+    covered = (heading.pairs.get("summary"), heading.pairs.get("extract"))
+    if turns and (last not in covered or not bullets):  # the extract of a single turn has none
         asked = last_question(read_parts(content.text(turns[-1])).answer)
         yield last, redact(asked)
         return
-    for _, bullet in read_bullets(content.lines[heading.start + 1 : heading.end]):
+    for bullet in bullets:
         if bullet.text.startswith(OPEN):
             yield bullet.lasting_id, shown_bullet(bullet).removeprefix(OPEN)
 

@@ -182,6 +182,7 @@ class _Run:
     def run(self) -> None:
         own = projects_by_key(projects_with_memory(self._home), self._home)
         there = {one for one in remembered_projects(self._home) if os.path.isdir(one.root)}
+        there.add(Project.of_user(self._home))  # a new machine has none yet
         self._roots = projects_by_key(there.union(*own.values()), self._home)
         self._keys = {one.root: key for key, group in self._roots.items() for one in group}
         manifests = self._read_manifests()

@@ -7,7 +7,7 @@ import pytest
 from memkit.conversation.turn import ToolCall
 from memkit.journal.day_file import DayFile
 from memkit.journal.outcomes import main_commits, outcome
-from memkit.journal.sessions import DaySession, main_outcome, sessions, stretches
+from memkit.journal.sessions import DaySession, main_outcome, open_lines, sessions, stretches
 from memkit.journal.tool_lines import tool_line
 from memkit.journal.turn_parts import TurnParts
 
@@ -143,6 +143,8 @@ def test_the_outcome_of_a_stretch(old: str, new: str, shown: str) -> None:
 def test_what_is_open_and_what_a_command_showed() -> None:
     day = DAY.replace("I changed it.", "I changed it. Should the old key go?")
     assert stretches("2026-11-20", DayFile(day))[1].outcome == "The cache key was wrong. · Open: Should the old key go?"
+    content = DayFile(day.replace("session:s2", "session:s2 extract:t3"))  # that of a single turn has no lines
+    assert [text for _, text in open_lines(content, *content.headings()[1])] == ["Should the old key go?"]
     day = "# 2026-11-20\n\n## 16:00 ! df -h / <!-- session:s2 turn:t3 -->\n**Did** Bash `df -h /` → /dev/sda1 98% /\n"
     assert stretches("2026-11-20", DayFile(day))[0].outcome == "/dev/sda1 98% /"
 

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from memkit.browse.names import find_day
-from tests.builders import git
+from memkit.journal.journal import Journal
+from memkit.projects.project import Project
+from tests.builders import git, make_note
 from tests.raw_bytes import files_holding
 from tests.sync.machines import BEGAN, Machine, same
 
@@ -109,6 +111,16 @@ def test_a_forgotten_turn_does_not_make_a_day_edited(machines: list[Machine]) ->
     settle(machines)
     assert same(*machines)
     assert "It is my edit" in dict(desk.entries)[second]
+
+
+def test_the_users_own_memory_reaches_a_new_machine(machines: list[Machine]) -> None:
+    laptop, desk, _ = machines
+    user = Project.of_user(laptop.home)
+    Journal(user).add_note(make_note("I prefer tabs.", (), BEGAN, str))
+    for machine in (laptop, desk):
+        assert not machine.sync().elsewhere
+    (day,) = Path(Project.of_user(desk.home).memory).glob("*.md")
+    assert "I prefer tabs." in day.read_text()
 
 
 def test_a_day_of_two_machines_is_one_day(machines: list[Machine]) -> None:
