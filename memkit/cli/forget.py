@@ -115,7 +115,9 @@ def _select(
             raise MemkitError("nothing found for that query; `memkit search --all` shows the nearest entries")
     if not ids:
         return selection.of_everything(project, home, now)
-    return selection.SelectionFinder(project, home, memory.settings).select(ids)
+    return selection.SelectionFinder(
+        project, home, memory.settings, other_projects=memory.other_projects
+    ).select(ids)
 
 
 def _show(found: Locations, root: str) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import os
 import signal
 from contextlib import closing
+from pathlib import Path
 
 import click
 
@@ -34,11 +36,18 @@ def index_command(context: Context, paths: tuple[str, ...], drop: tuple[str, ...
       memkit index --drop docs/decisions
       memkit index --rebuild
     """
+    _change_paths(context, paths, drop)
+    _index(context, rebuild=rebuild)
+
+
+def _change_paths(context: Context, paths: tuple[str, ...], drop: tuple[str, ...] = ()) -> None:
+    """Change what is indexed. What a session adds is in its project: a search needs no permission."""
     from memkit.index.memory_files import change_paths
 
+    root = os.path.realpath(context.project.root)
+    context.stay_in_project(any(not Path(one).resolve().is_relative_to(root) for one in paths))
     if paths or drop:
         change_paths(context.home, context.project, add=paths, drop=drop)
-    _index(context, rebuild=rebuild)
 
 
 @command("watch")
@@ -53,11 +62,9 @@ def watch_command(context: Context, paths: tuple[str, ...]) -> None:
       memkit watch
       memkit watch docs/decisions
     """
-    from memkit.index.memory_files import change_paths
     from memkit.service.watcher import memory_changes
 
-    if paths:
-        change_paths(context.home, context.project, add=paths)
+    _change_paths(context, paths)
     is_first = True
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)

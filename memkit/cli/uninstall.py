@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import confirm, echo, format_size, print_table, short_path, user_agrees
+from memkit.cli.output import confirm, echo, format_size, print_table, short_path
 from memkit.errors import MemkitError
 from memkit.text import plural
 
@@ -71,11 +71,10 @@ def uninstall_command(
             context.print_json({"removed": [], "would_remove": [str(path) for path in own.removed],
                                 "left": _left(own), "problems": []})  # fmt: skip
         return
-    confirm("Remove what is listed above? The Markdown of your projects stays." if not everything
-            else "Remove what is listed above, with all memories? This cannot be undone.", yes)  # fmt: skip
-    question = f"Remove the Markdown of {plural(len(projects), 'project')}, too? This cannot be undone."
-    if projects and not (yes or keep_memory or everything) and user_agrees(question):
-        everything = True
+    if everything:
+        confirm("Remove what is listed above, with all memories? This cannot be undone.", yes)
+    else:
+        confirm("Remove what is listed above? The Markdown of your projects stays.", yes)
     stop_logging()
     with context.progress("removing") as progress:
         stop(context.home)

@@ -68,6 +68,8 @@ DEFAULT_SETTINGS: Values = {
 _NO_SERVICE = r"(?m)^\s*(?:\[service\][^\[]*?^\s*|service\.)enabled\s*=\s*false\b"
 """`enabled = false` below `[service]`, or `service.enabled = false`, in TOML."""
 
+_PLUGIN = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
 _EVENT_FIELDS = {
     "session": "session_id",
     "prompt_id": "prompt_id",
@@ -130,6 +132,14 @@ def _sends_elsewhere(environ: Mapping[str, str]) -> bool:
     return sends_elsewhere(environ)
 
 
+def _is_uninstalled(home: Home) -> bool:
+    """Return whether memkit was removed while this session is open, which goes on with a copy of the plugin.
+
+    Claude Code marks such copies. It marks those before an update, too; but then there is a home.
+    """
+    return os.path.exists(os.path.join(_PLUGIN, ".orphaned_at")) and not os.path.isdir(home.root)
+
+
 def answer_event(event: str, data: Values, afterwards: Afterwards, raw: Mapping[str, str]) -> Values:
     """Spool the event and return the answer; add to `afterwards` what to do once it is printed.
 
@@ -139,6 +149,8 @@ def answer_event(event: str, data: Values, afterwards: Afterwards, raw: Mapping[
         return {}
     directory = _text(data.get("cwd")) or os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()
     home = Home.from_environment()
+    if _is_uninstalled(home):
+        return {}
     project = Project.remembering(os.environ.get("CLAUDE_PROJECT_DIR") or directory, home)
     if project.is_off:
         from memkit.hook.notices import off_notice

@@ -358,9 +358,12 @@ class Journal:
         self._create(path, data, self._note_own)
 
     def take(self, day: str, change: Callable[[str], str | None]) -> bool:
-        """Replace the text of a day of another machine; None removes the file. Return whether it changed."""
+        """Replace the text of a day of another machine; None removes the file. Return whether it changed.
+
+        It counts as no entry of this home: the other one may have had it from a repository.
+        """
         self._files.refuse_tracked(self.path(day))
-        return self._files.rewrite(self.path(day), change, record=self._note_own)
+        return self._files.rewrite(self.path(day), change)
 
     def add_file(self, name: Path, data: bytes) -> bool:
         """Add a file that is not a day to the memory. Return False if it is already there.

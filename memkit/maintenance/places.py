@@ -24,6 +24,7 @@ from memkit.errors import MemkitError
 from memkit.files import (
     MOST_BYTES,
     durable_together,
+    entries_below,
     inside,
     make_private_directory,
     read_regular,
@@ -99,9 +100,11 @@ class Folder:
                     real = self._path(machine, path)
                     make_private_directory(os.path.dirname(real))
                     write_durably(real, files[path])
-        for stored in Path(self._path(machine, "objects")).glob("*/*"):
-            if stored.name not in listed:
-                stored.unlink(missing_ok=True)
+        root = self._path(machine, "")
+        for entry in entries_below(os.path.join(root, "objects")):  # follows no link
+            match = _OBJECT_PATH.fullmatch(os.path.relpath(entry.path, root).replace(os.sep, "/"))
+            if match and match[1] not in listed:
+                os.unlink(entry.path)
 
     def _path(self, machine: str, path: str) -> str:
         parts = ("machines", machine, *path.split("/"))
@@ -129,9 +132,11 @@ class Repository:
             shutil.rmtree(self._directory, ignore_errors=True)
             make_private_directory(self._directory)
             self._git("init", "--quiet", "--bare", "--template=", self._directory)
-        self._tips()  # writes `shallow`
+        before = self._tips()  # writes `shallow`
         options = ("--quiet", "--prune", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
         self._git("fetch", *options, "--", self._url, "+refs/heads/memkit/*:refs/memkit/*")
+        if self._tips() != before:
+            self._drop_unused()
         names = filter(_MACHINE.fullmatch, self._tips())
         return {name: dict(self.read(name, [MANIFEST])).get(MANIFEST, b"") for name in names}
 
@@ -162,7 +167,12 @@ class Repository:
         self._git("push", "--quiet", lease, "--", self._url, f"+refs/own:{branch}")
         self._git("update-ref", f"refs/memkit/{machine}", "refs/own")
         self._git("update-ref", "-d", "refs/own")
-        self._git("gc", "--auto", "--quiet", "--prune=now")
+        self._drop_unused()
+
+    def _drop_unused(self) -> None:
+        """Remove what no branch has now: it may hold what was forgotten."""
+        self._tips()  # `shallow` would keep the commits before
+        self._git("gc", "--quiet", "--prune=now")
 
     def _tips(self) -> dict[str, str]:
         form = "--format=%(refname:lstrip=2) %(objectname)"

@@ -50,7 +50,7 @@ from memkit.llm.calls import exclusive_lock
 from memkit.locks import Announce, capture_lock
 from memkit.maintenance.places import MANIFEST, digest, open_place, path_of
 from memkit.paths import Home
-from memkit.privacy.redact import redact
+from memkit.privacy.redact import redact, visible
 from memkit.privacy.tombstones import Forgotten, Tombstones
 from memkit.projects.git import normalize_remote, remote_of
 from memkit.projects.git_files import git_directory_of
@@ -69,6 +69,8 @@ _BATCH_BYTES = 64_000_000
 """Roughly what is sent at once: a killed run has lost at most that much."""
 
 _BATCH_OBJECTS = 256
+
+_MOST_DAY_BYTES = 8_000_000
 _MOST_UNPACKED = 512 * 1024 * 1024
 
 _ID = re.compile(r"(?:turn|note):([^\s<>]+)")
@@ -291,6 +293,9 @@ class _Run:
         return not (self._settings_of(project).memory.shared and git_directory_of(project.root))
 
     def _make_day(self, date: str, files: list[tuple[Journal, str]]) -> bytes:
+        for path in (journal.path(name) for journal, name in files):
+            if path.stat().st_size > _MOST_DAY_BYTES:  # from a repository: redacting it takes gigabytes
+                raise MemkitError(f"{path} is larger than {_MOST_DAY_BYTES:,} bytes")
         parts = [DayFile(anchors.own_part(journal.text(f"{name}.md"))) for journal, name in files]
         for part, (_, name) in zip(parts, files, strict=True):
             if name.endswith(OPENCLAW):  # the text above is OpenClaw's
@@ -362,7 +367,8 @@ class _Run:
     ) -> None:
         shared = self._settings_of(project).memory.shared
         day, journal = f"{date}.{machine}", Journal(project, shared=shared, home=self._home)
-        content = DayFile(data.decode("utf-8"))
+        content = DayFile(visible(data.decode("utf-8")))
+        redact_day(content, lambda line, text: self._redact(text), {})
         if content.lines[0].split()[:2] != ["#", date]:
             raise ValueError(f"{day} does not begin with its date")
         content.rest = None

@@ -52,7 +52,7 @@ export function Forget({ id, title, close, done }: { id: string; title: string; 
               <li key={line}>{line}</li>
             ))}
           </ul>
-          <p class="muted">It is erased from the memory, the archive, and the index. Nobody can bring it back.</p>
+          <p class="muted">It is erased from the memory, the archive, and the index for good. Claude Code’s own transcript, git, and backups keep what they have.</p>
         </>
       ) : (
         <Loading rows={3} what="Looking for what would go" />

@@ -74,7 +74,7 @@ export function Session({ route }: { route: Route }) {
           </span>
         )}
         <a href={href("search", "", { session: data.session })}>Search in this session</a>
-        <button type="button" class="link" onClick={() => void copy(`memkit resume ${data.session} --go`)}>
+        <button type="button" class="link" onClick={() => void copy(`memkit resume ${data.session} --go --all-projects`)}>
           Copy the command to resume
         </button>
       </p>

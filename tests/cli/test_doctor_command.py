@@ -55,7 +55,7 @@ def test_a_missing_plugin_is_named(run: Run, fresh: Memory, plugin: Path) -> Non
     run(fresh, "doctor", "--fix")
     plugin.unlink()
     found = run(fresh, "doctor").output
-    assert "note: memkit's plugin is not in Claude Code" in found and "`memkit setup`" in found
+    assert "warning: memkit's plugin is not in Claude Code" in found and "`memkit setup`" in found
 
 
 def test_an_error_that_remains(run: Run, fresh: Memory) -> None:

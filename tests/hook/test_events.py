@@ -510,3 +510,13 @@ def test_what_was_checked_out_and_where_a_linked_directory_s_events_go(stage: St
     stage.run("stop", stage.event("Stop", last_assistant_message="Hi.", session_id="linked"))
     (record,) = [record for record in stage.spooled() if record["session"] == "linked"]
     assert (record["project"], record["cwd"]) == (str(other), str(stage.project))
+
+
+def test_a_copy_of_an_uninstalled_plugin_does_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Claude Code leaves it, marked, for sessions that are open. An update leaves such copies, too."""
+    monkeypatch.setattr(events, "_PLUGIN", str(tmp_path))
+    (tmp_path / ".orphaned_at").touch()
+    home = Home(str(tmp_path / "gone"))
+    assert events._is_uninstalled(home)
+    Path(home.root).mkdir()
+    assert not events._is_uninstalled(home)

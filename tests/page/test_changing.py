@@ -131,7 +131,7 @@ def test_a_session_reads_like_a_page(open_page: Opener, own_story: PageServer) -
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.get_by_role("button", name="Copy the command to resume").click()
     expect(page.locator(".said")).to_contain_text(f"Copied: memkit resume {session} --go")
-    assert page.evaluate("navigator.clipboard.readText()") == f"memkit resume {session} --go"
+    assert page.evaluate("navigator.clipboard.readText()") == f"memkit resume {session} --go --all-projects"
 
 
 def everything(server: PageServer) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from memkit.errors import MemkitError
+from memkit.hook.entries import OwnEntries, is_own_turn
 from memkit.maintenance.places import digest, open_place
 from memkit.maintenance.sync import Cipher, key_file
 from memkit.paths import Home
@@ -70,6 +71,34 @@ def test_nothing_in_a_place_is_trusted(laptop: Machine, tmp_path: Path) -> None:
     laptop.sync()
     assert "abcd1234" in laptop.turns
     assert not list(tmp_path.glob("**/x*"))
+
+
+def test_nothing_outside_a_place_is_removed(laptop: Machine, tmp_path: Path) -> None:
+    laptop.work(1)
+    laptop.sync()
+    (own,) = {one.name for one in (tmp_path / "place" / "machines").iterdir()} - {EVIL}
+    objects = tmp_path / "place" / "machines" / own / "objects"
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / ("a" * 64)).write_text("keep me")
+    (objects / "aa").symlink_to(tmp_path / "mine")
+    (objects / "zz").mkdir()
+    (objects / "zz" / "folder").mkdir()
+    laptop.work(2)
+    assert laptop.sync().sent
+    assert (tmp_path / "mine" / ("a" * 64)).read_text() == "keep me"
+
+
+def test_what_a_place_brings_is_redacted_and_counts_as_no_own_entry(laptop: Machine, tmp_path: Path) -> None:
+    secret = "AKIA" + "Q3EGRXYZ2LMNOPQR"
+    plant(tmp_path, DAY.replace(b"Hello.", f"Hello. \x1b[31m {secret}".encode()))
+    laptop.sync()
+    (day,) = Path(laptop.project.memory).glob(f"*.{EVIL}.md")
+    assert "redacted:" in day.read_text() and secret not in day.read_text() and "\x1b" not in day.read_text()
+    own = OwnEntries(laptop.home, laptop.project.root)
+    assert not is_own_turn("### " + day.read_text().split("## ", 1)[1], own)
+    (Path(laptop.project.memory) / "2026-03-09.md").write_bytes(b"# 2026-03-09\n" + b"a " * 5_000_000)
+    (problem,) = laptop.sync().problems
+    assert "is larger than 8,000,000 bytes" in problem
 
 
 @pytest.mark.parametrize("address", ["git ext::sh -c x", "git --upload-pack=x", "ssh -oProxyCommand=x", "ssh a b", "folder /missing/x", ""])

@@ -79,6 +79,10 @@ def test_what_is_forgotten_anywhere_is_gone_everywhere(machines: list[Machine], 
             with pytest.raises(subprocess.CalledProcessError):
                 git(place, "grep", "-q", "zqhorseradishzq", ref)
             assert len(git(place, "log", "--oneline", ref).splitlines()) == 1
+        for machine in machines:  # nor the local copies, in what no branch has
+            copy = Path(machine.home.sync_repository)
+            command = ["git", "-C", copy, "cat-file", "--batch-all-objects", "--batch", "--unordered"]
+            assert b"zqhorseradishzq" not in subprocess.run(command, capture_output=True, check=True).stdout
 
 
 def test_an_edited_day_keeps_the_edit_and_gets_new_turns(machines: list[Machine]) -> None:

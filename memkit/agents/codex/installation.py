@@ -115,7 +115,9 @@ def _is_edited(event: str, group: Any) -> bool:
 
 def _parsed(text: str) -> dict[str, Any]:
     document = parse_json(text) if text.strip() else {}
-    document.setdefault("hooks", {})
+    hooks = document.setdefault("hooks", {}) if isinstance(document, dict) else None
+    if not isinstance(hooks, dict) or not all(isinstance(one, list) for one in hooks.values()):
+        raise ValueError("it is not what Codex reads")
     return dict(document)
 
 
