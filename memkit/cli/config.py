@@ -13,6 +13,7 @@ from memkit.cli.context import Context, command
 from memkit.cli.output import echo, json_line, short_path
 from memkit.cli.screen import width
 from memkit.errors import MemkitError
+from memkit.projects.trust import in_session
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -159,6 +160,8 @@ def _set(context: Context, key: Key, text: str) -> None:
     from memkit.settings import validate
 
     file, name = context.home.config_file, ".".join(key)
+    if key == ("sync", "place") and in_session():
+        raise MemkitError("choose a place with `memkit sync` in a terminal of your own")
     stored, origin = store(context, key, text)
     value = validate.masked(key, stored)
     context.report({"key": name, "value": value, "path": file}, f"{name} = {_text(value)} in {file}")

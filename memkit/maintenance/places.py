@@ -23,9 +23,9 @@ from pathlib import Path
 from memkit.errors import MemkitError
 from memkit.files import (
     MOST_BYTES,
+    RefusedFileError,
     durable_together,
     entries_below,
-    inside,
     make_private_directory,
     read_regular,
     write_durably,
@@ -41,6 +41,11 @@ _MACHINE = re.compile(MACHINE)
 _OBJECT_PATH = re.compile("objects/[0-9a-f]{2}/([0-9a-f]{64})")
 _HOST = re.compile(r"(?:[A-Za-z0-9_][\w.-]*@)?[A-Za-z0-9_][\w.-]*", re.ASCII)
 _SECONDS = 3600.0
+
+_RECEIVE = (
+    f"git -c core.hooksPath={os.devnull} -c core.alternateRefsCommand=true -c receive.autogc=false receive-pack"
+)
+"""A repository on this machine runs nothing: its settings and hooks are those of whoever can write there."""
 
 
 def digest(data: bytes) -> str:
@@ -100,15 +105,18 @@ class Folder:
                     real = self._path(machine, path)
                     make_private_directory(os.path.dirname(real))
                     write_durably(real, files[path])
-        root = self._path(machine, "")
-        for entry in entries_below(os.path.join(root, "objects")):  # follows no link
-            match = _OBJECT_PATH.fullmatch(os.path.relpath(entry.path, root).replace(os.sep, "/"))
+        objects = self._path(machine, "objects")
+        for entry in entries_below(objects):  # follows no link
+            path = f"objects/{os.path.relpath(entry.path, objects).replace(os.sep, '/')}"
+            match = _OBJECT_PATH.fullmatch(path)
             if match and match[1] not in listed:
                 os.unlink(entry.path)
 
     def _path(self, machine: str, path: str) -> str:
-        parts = ("machines", machine, *path.split("/"))
-        return inside(os.path.join(self._root, *parts), self._root, is_real=True)
+        found = os.path.join(self._root, "machines", machine, *path.split("/"))
+        if os.path.realpath(found) != found:  # also no link inside of the place: it may be another machine's
+            raise RefusedFileError(found, "a link leads there or from there")
+        return found
 
 
 class Repository:
@@ -164,7 +172,9 @@ class Repository:
         self._git("fast-import", "--quiet", "--force", "--date-format=now", data=b"".join(parts))
         branch = f"refs/heads/memkit/{machine}"
         lease = f"--force-with-lease={branch}:{before}"
-        self._git("push", "--quiet", lease, "--", self._url, f"+refs/own:{branch}")
+        is_local = self._url.startswith("file:") or ":" not in self._url.split("/")[0]
+        receive = [f"--receive-pack={_RECEIVE}"] * is_local
+        self._git("push", "--quiet", *receive, lease, "--", self._url, f"+refs/own:{branch}")
         self._git("update-ref", f"refs/memkit/{machine}", "refs/own")
         self._git("update-ref", "-d", "refs/own")
         self._drop_unused()

@@ -15,6 +15,7 @@ import os
 import re
 import secrets
 import socket
+import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -57,7 +58,7 @@ from memkit.projects.git_files import git_directory_of
 from memkit.projects.project import OPENCLAW, Project, Registry
 from memkit.settings.load import Settings
 from memkit.state import parse_json, read_state_or_none
-from memkit.text import one_line, plural
+from memkit.text import one_line, plural, printable
 from memkit.typed import typed
 
 VERSION = 1
@@ -71,10 +72,11 @@ _BATCH_BYTES = 64_000_000
 _BATCH_OBJECTS = 256
 
 _MOST_DAY_BYTES = 8_000_000
-_MOST_UNPACKED = 512 * 1024 * 1024
+_MOST_UNPACKED = 64 * 1024 * 1024
 
 _ID = re.compile(r"(?:turn|note):([^\s<>]+)")
 _Day = Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d\d-\d\d\Z")]
+_NAME = re.compile(r"[\w./@+=,-]{1,120}")
 _Session = Annotated[str, msgspec.Meta(pattern=r"^[\w./@+=,-]{1,120}\Z")]
 _Object = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
 _Sent = dict[str, tuple[str, str, str]]
@@ -94,14 +96,15 @@ class _State(msgspec.Struct):
     """What this machine sent to `place` and took from there.
 
     `sent` has the stamp of the files, the digest of their text as sent, and the object ("" for nothing), by
-    `days DATE KEY` or `archive SESSION`. `taken` has, by machine and `days DATE ROOT` or `archive SESSION`,
-    the object and the IDs of a day or the unknown projects of a session. `seen` has the manifest of a
-    machine of which everything was taken.
+    `days DATE KEY` or `archive SESSION`. `manifest` is the digest of the last own one. `taken` has, by
+    machine and `days DATE ROOT` (a digest) or `archive SESSION`, the object and the IDs of a day or the
+    unknown projects of a session. `seen` has the manifest of a machine of which everything was taken.
     """
 
     version: int = VERSION
     place: str = ""
     tombstones: str = ""
+    manifest: str = ""
     sent: _Sent = {}
     taken: dict[str, dict[str, list[str]]] = {}
     seen: dict[str, str] = {}
@@ -144,6 +147,7 @@ def projects_by_key(projects: Iterable[Project], home: Home) -> dict[str, list[P
     for project in sorted(set(projects), key=lambda one: one.root):
         remote = normalize_remote(remote_of(project.root) or "")
         key = f"git {remote}" if remote else f"name {registry.name_of(project.root)}"
+        key = key.encode("utf-8", "replace").decode("utf-8")  # a folder can have any bytes for a name
         found.setdefault("user" if project.memory == home.memory else key, []).append(project)
     return found
 
@@ -200,16 +204,19 @@ class _Run:
         """Return the digest and the manifest of each other machine."""
         found = {}
         self.report = SyncReport()
-        for machine, data in sorted(self._place.manifests().items()):
-            if machine == self._machine:
-                continue
+        manifests = self._place.manifests()
+        if digest(manifests.pop(self._machine, b"")) != self._state.manifest:  # the place is not as it was left
+            self._state.sent = {}
+        for machine, data in sorted(manifests.items()):
             self.report.machines.append(machine)
             try:
                 value = parse_json(self._open(data))
                 if isinstance(value, dict) and value.get("version", VERSION) != VERSION:
                     raise MemkitError("another version of memkit wrote it; update memkit on all machines")
                 found[machine] = digest(data), typed(value, _Manifest)
-            except (ValueError, MemkitError) as error:
+                _check(found[machine][1].forgotten)
+            except (ValueError, RecursionError, MemkitError) as error:
+                found.pop(machine, None)
                 self.report.problems.append(f"nothing is taken from {machine}: {one_line(str(error), 200)}")
         return found
 
@@ -250,6 +257,7 @@ class _Run:
             files[MANIFEST] = self._seal(msgspec.json.encode(manifest, order="deterministic"))
             self._place.put(self._machine, files, {stored for _, _, stored in sent.values()})
             self._state.sent, self._state.tombstones = dict(sent), tombstones
+            self._state.manifest = digest(files[MANIFEST])
             self._save()
             self.report.sent += len(objects)
 
@@ -333,11 +341,11 @@ class _Run:
         for key, days in manifest.days.items():
             project = next(filter(self._travels, self._roots.get(key, ())), None)
             if project is None:
-                self.report.elsewhere += [] if key in self._roots else [key]
+                self.report.elsewhere += [] if key in self._roots else [one_line(printable(key), 100)]
                 continue
             is_lost = not any(machine_of(day) == machine for day in Journal(project).days())
             for date, stored in days.items():
-                name = f"days {date} {project.root}"
+                name = f"days {date} {digest(os.fsencode(project.root))}"
                 if is_lost:  # the project was deleted, and is back
                     taken.pop(name, None)
                 if taken.get(name, [""])[0] != stored:
@@ -356,7 +364,7 @@ class _Run:
                     for take in wanted.pop(path, ()):
                         take(self._open(data))
                         self.report.taken += 1
-                except (ValueError, zlib.error, MemkitError) as error:
+                except (ValueError, OverflowError, RecursionError, zlib.error, MemkitError) as error:
                     self.report.problems.append(f"not taken from {machine}: {one_line(str(error))}")
         if wanted:
             self.report.problems.append(f"{plural(len(wanted), 'file')} of {machine} cannot be read yet")
@@ -367,6 +375,8 @@ class _Run:
     ) -> None:
         shared = self._settings_of(project).memory.shared
         day, journal = f"{date}.{machine}", Journal(project, shared=shared, home=self._home)
+        if len(data) > _MOST_DAY_BYTES:
+            raise ValueError(f"{name} is larger than {_MOST_DAY_BYTES:,} bytes")
         content = DayFile(visible(data.decode("utf-8")))
         redact_day(content, lambda line, text: self._redact(text), {})
         if content.lines[0].split()[:2] != ["#", date]:
@@ -408,7 +418,8 @@ class _Run:
             if project is None:
                 unknown.add(turn.project)
             elif not self._forgotten.covers(turn.id, project.root, session, turn.time):
-                kept.append(replace(turn, project=project.root, machine=machine))
+                shown = redact_again(turn, lambda text: self._redact(visible(text)))
+                kept.append(replace(shown, project=project.root, machine=machine))
         if kept:
             self._archive.append(session, kept)
         self._state.taken[machine][f"archive {session}"] = [stored, *sorted(unknown)]
@@ -425,6 +436,18 @@ def _renamed(forgotten: Forgotten, names: Mapping[str, list[str]]) -> Forgotten:
             periods.append(msgspec.structs.replace(period, project=name, whole=False))
     only = {name: ids for project, ids in forgotten.only.items() for name in names.get(project, ())}
     return msgspec.structs.replace(forgotten, periods=tuple(periods), only=only, roots=frozenset())
+
+
+def _check(forgotten: Forgotten) -> None:
+    """Raise `ValueError` for what memkit never writes: it would erase everything, or could not be passed on."""
+    named = (forgotten, *forgotten.only.values())
+    ids = [one for some in named for group in (some.turns, some.grips, some.notes) for one in group]
+    latest = time.time() + 400 * 86400
+    for one in forgotten.periods:
+        if not ((one.project or one.session) and 0 <= one.since <= one.until < latest):
+            raise ValueError("it forgot a period that cannot be")
+    if not all(map(_NAME.fullmatch, ids)):
+        raise ValueError("it forgot an entry whose ID cannot be")
 
 
 def _held_near(journal: Journal, day: str) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from memkit.hook.entries import OwnEntries, is_own_turn
 from memkit.maintenance.places import digest, open_place
 from memkit.maintenance.sync import Cipher, key_file
 from memkit.paths import Home
+from tests.builders import git
 from tests.sync.machines import Machine, same
 
 EVIL = "evil-0bad"
@@ -52,6 +54,9 @@ def test_nothing_in_a_place_is_trusted(laptop: Machine, tmp_path: Path) -> None:
         lambda: plant(tmp_path, DAY, days={shop: {"2026-03-04": "../../../outside"}}),
         lambda: plant(tmp_path, DAY, archive={"../x": name}),
         lambda: plant(tmp_path, DAY, forgotten={"turns": "all of them", "periods": [{"until": "x"}]}),
+        lambda: plant(tmp_path, DAY, forgotten={"periods": [{"until": 9e12}]}),
+        lambda: plant(tmp_path, DAY, forgotten={"turns": ["\ud800"]}),
+        lambda: plant(tmp_path, DAY, days={shop: {"9999-12-31": digest(DAY)}}),
         lambda: plant(tmp_path, DAY, version=99),
         lambda: plant(tmp_path, DAY.replace(b"-03-", b"-04-")),
         lambda: plant(tmp_path, b"\xff\xfe" + DAY),
@@ -85,7 +90,43 @@ def test_nothing_outside_a_place_is_removed(laptop: Machine, tmp_path: Path) -> 
     (objects / "zz" / "folder").mkdir()
     laptop.work(2)
     assert laptop.sync().sent
+    assert (tmp_path / "mine" / ("a" * 64)).exists()
+    (tmp_path / "mine" / "aa").mkdir()
+    (tmp_path / "mine" / "aa" / ("a" * 64)).write_text("keep me")
+    objects.rename(tmp_path / "moved")
+    objects.symlink_to(tmp_path / "mine")  # as a place of another program is laid out
+    laptop.work(3)
+    with pytest.raises((MemkitError, OSError)):
+        laptop.sync()
+    assert (tmp_path / "mine" / "aa" / ("a" * 64)).exists()
     assert (tmp_path / "mine" / ("a" * 64)).read_text() == "keep me"
+
+
+def test_a_repository_on_this_machine_runs_nothing(tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    git(tmp_path, "init", "-q", "--bare", str(place))
+    hook = place / "hooks" / "post-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    hook.chmod(0o755)
+    for url in (str(place), place.as_uri()):
+        laptop = Machine(tmp_path / url.replace("/", "-"), "laptop", f"git {url}")
+        laptop.work(1)
+        assert laptop.sync().sent
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_place_that_was_emptied_is_filled_again(tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    laptop, desk = (Machine(tmp_path, name, f"folder {place}") for name in ("laptop", "desk"))
+    laptop.work(1)
+    laptop.sync()
+    shutil.rmtree(place / "machines")
+    laptop.work(2)
+    laptop.sync()
+    desk.sync()
+    assert same(laptop, desk)
 
 
 def test_what_a_place_brings_is_redacted_and_counts_as_no_own_entry(laptop: Machine, tmp_path: Path) -> None:
