@@ -43,7 +43,8 @@ _HOST = re.compile(r"(?:[A-Za-z0-9_][\w.-]*@)?[A-Za-z0-9_][\w.-]*", re.ASCII)
 _SECONDS = 3600.0
 
 _RECEIVE = (
-    f"git -c core.hooksPath={os.devnull} -c core.alternateRefsCommand=true -c receive.autogc=false receive-pack"
+    f"git -c core.hooksPath={os.devnull} -c core.alternateRefsCommand=true -c receive.autogc=false "
+    "receive-pack"
 )
 """A repository on this machine runs nothing: its settings and hooks are those of whoever can write there."""
 

@@ -52,7 +52,7 @@ from memkit.locks import Announce, capture_lock
 from memkit.maintenance.places import MANIFEST, digest, open_place, path_of
 from memkit.paths import Home
 from memkit.privacy.redact import redact, visible
-from memkit.privacy.tombstones import Forgotten, Tombstones
+from memkit.privacy.tombstones import Forgotten, Ids, Tombstones
 from memkit.projects.git import normalize_remote, remote_of
 from memkit.projects.git_files import git_directory_of
 from memkit.projects.project import OPENCLAW, Project, Registry
@@ -205,7 +205,7 @@ class _Run:
         found = {}
         self.report = SyncReport()
         manifests = self._place.manifests()
-        if digest(manifests.pop(self._machine, b"")) != self._state.manifest:  # the place is not as it was left
+        if digest(manifests.pop(self._machine, b"")) != self._state.manifest:  # it was not left so
             self._state.sent = {}
         for machine, data in sorted(manifests.items()):
             self.report.machines.append(machine)
@@ -439,8 +439,8 @@ def _renamed(forgotten: Forgotten, names: Mapping[str, list[str]]) -> Forgotten:
 
 
 def _check(forgotten: Forgotten) -> None:
-    """Raise `ValueError` for what memkit never writes: it would erase everything, or could not be passed on."""
-    named = (forgotten, *forgotten.only.values())
+    """Raise `ValueError` for what memkit never writes: it would erase all, or could not be passed on."""
+    named: list[Forgotten | Ids] = [forgotten, *forgotten.only.values()]
     ids = [one for some in named for group in (some.turns, some.grips, some.notes) for one in group]
     latest = time.time() + 400 * 86400
     for one in forgotten.periods:
