@@ -24,13 +24,7 @@ import msgspec
 from memkit.archive.turn import ArchivedTurn
 from memkit.conversation.values import parse_time
 from memkit.errors import ArchiveError, ArchiveVersionError, NewerFileError
-from memkit.files import (
-    PRIVATE_FILE,
-    make_private_directory,
-    sync_directory,
-    sync_file,
-    write_durably,
-)
+from memkit.files import PRIVATE_FILE, make_private_directory, sync_directory, sync_file, write_durably
 from memkit.state import check_version, parse_json
 from memkit.typed import typed
 

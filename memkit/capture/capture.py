@@ -21,14 +21,7 @@ from typing import Any
 
 from memkit import anchors
 from memkit.agents.omitted import EXCLUDED, Hidden
-from memkit.agents.registry import (
-    CLAUDE_CODE,
-    agent_of,
-    is_there,
-    open_transcript,
-    session_at,
-    status_of,
-)
+from memkit.agents.registry import CLAUDE_CODE, agent_of, is_there, open_transcript, session_at, status_of
 from memkit.agents.session_file import SessionFile
 from memkit.agents.turns import read_turns
 from memkit.archive.archive import Archive

@@ -35,6 +35,7 @@ from memkit import anchors
 from memkit.hook.phrases import is_filler
 from memkit.journal.extracts import remaining
 from memkit.journal.markup import short_id
+from memkit.projects.project import digest16
 
 _OPENING = frozenset({"session", "note"})
 """Keys of anchors on level-2 headings; each heading has one."""
@@ -357,17 +358,13 @@ def encoded(text: str) -> bytes:
 def as_taken(text: str) -> str:
     """Return a day of another machine with a fingerprint of its text in the title, which an edit breaks."""
     title, _, rest = text.partition("\n")
-    return f"{heading_words(title)} {anchors.render(proof=_taken_hash(rest))}\n{rest}"
+    return f"{heading_words(title)} {anchors.render(proof=digest16(rest))}\n{rest}"
 
 
 def is_as_taken(text: str) -> bool:
     """Return whether a day of another machine reads as memkit wrote it, or is empty."""
     title, _, rest = text.partition("\n")
-    return not text.strip() or anchors.parse(title).get("proof") == _taken_hash(rest)
-
-
-def _taken_hash(text: str) -> str:
-    return hashlib.sha256(encoded(text)).hexdigest()[:16]
+    return not text.strip() or anchors.parse(title).get("proof") == digest16(rest)
 
 
 def written_lines(content: DayFile, section: Section, hashes: Collection[str]) -> int:

@@ -58,11 +58,17 @@ def write_turn(
     return True
 
 
+def dates_around(day: str) -> set[str]:
+    """Return the dates whose files may hold a turn of a day: time zones are up to 26 hours apart."""
+    center = date.fromisoformat(day[:10])
+    return {str(center + timedelta(n)) for n in range(-2, 3)}
+
+
 class NearbyDays:
     """Other files that may already hold a turn of a day. Read once, when first needed.
 
-    The machine's time zone may have changed since the turn was written (zones are up to 26 hours apart), git
-    may track the day's file now, new days may go to another folder, or another machine kept the turn.
+    The machine's time zone may have changed since the turn was written, git may track the day's file now, new
+    days may go to another folder, or another machine kept the turn.
     """
 
     def __init__(self, files: MemoryDirectory, day: str) -> None:
@@ -71,8 +77,7 @@ class NearbyDays:
 
     @cached_property
     def _texts(self) -> list[tuple[str, str, frozenset[str]]]:
-        center = date.fromisoformat(self._day[:10])
-        near = {str(center + timedelta(n)) for n in range(-2, 3)}
+        near = dates_around(self._day)
         found = []
         for day in days(self._files.project):
             if day[:10] in near and day != self._day:

@@ -141,12 +141,13 @@ class Repository:
             shutil.rmtree(self._directory, ignore_errors=True)
             make_private_directory(self._directory)
             self._git("init", "--quiet", "--bare", "--template=", self._directory)
-        before = self._tips()  # writes `shallow`
+        before = self._cut_off()
         options = ("--quiet", "--prune", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
         self._git("fetch", *options, "--", self._url, "+refs/heads/memkit/*:refs/memkit/*")
-        if self._tips() != before:
+        tips = self._cut_off()
+        if tips != before:
             self._drop_unused()
-        names = filter(_MACHINE.fullmatch, self._tips())
+        names = filter(_MACHINE.fullmatch, tips)
         return {name: dict(self.read(name, [MANIFEST])).get(MANIFEST, b"") for name in names}
 
     def read(self, machine: str, paths: Collection[str]) -> Iterator[tuple[str, bytes]]:
@@ -178,17 +179,21 @@ class Repository:
         self._git("push", "--quiet", *receive, lease, "--", self._url, f"+refs/own:{branch}")
         self._git("update-ref", f"refs/memkit/{machine}", "refs/own")
         self._git("update-ref", "-d", "refs/own")
+        self._cut_off()  # `shallow` would keep the commit before
         self._drop_unused()
 
     def _drop_unused(self) -> None:
         """Remove what no branch has now: it may hold what was forgotten."""
-        self._tips()  # `shallow` would keep the commits before
         self._git("gc", "--quiet", "--prune=now")
 
     def _tips(self) -> dict[str, str]:
         form = "--format=%(refname:lstrip=2) %(objectname)"
         rows = os.fsdecode(self._git("for-each-ref", form, "refs/memkit")).splitlines()
-        tips = dict(row.split(" ") for row in rows)
+        return dict(row.split(" ") for row in rows)
+
+    def _cut_off(self) -> dict[str, str]:
+        """Record the commits of all branches as `shallow`; return them by machine."""
+        tips = self._tips()
         shallow = "".join(f"{tip}\n" for tip in sorted({*tips.values()}))
         write_durably(os.path.join(self._directory, "shallow"), shallow.encode("ascii"))
         return tips

@@ -32,13 +32,7 @@ from memkit.archive.turn import ArchivedTurn, redact_again
 from memkit.capture.project_list import projects_with_memory, remembered_projects
 from memkit.environment.extras import require
 from memkit.errors import MemkitError
-from memkit.files import (
-    PRIVATE_FILE,
-    durable_together,
-    make_private_directory,
-    read_regular,
-    write_durably,
-)
+from memkit.files import PRIVATE_FILE, durable_together, make_private_directory, read_regular, write_durably
 from memkit.forget.erase import forget
 from memkit.forget.selection import ForgetSelection
 from memkit.hook.entries import MACHINE, machine_of
@@ -46,6 +40,7 @@ from memkit.ipc import unindexed
 from memkit.journal.day_edits import Removal, is_empty, redact_day, remove
 from memkit.journal.day_file import DayFile, as_taken, encoded, is_as_taken
 from memkit.journal.day_merge import merge_day, whole_day
+from memkit.journal.day_writes import dates_around
 from memkit.journal.journal import Journal
 from memkit.llm.calls import exclusive_lock
 from memkit.locks import Announce, capture_lock
@@ -77,7 +72,7 @@ _MOST_UNPACKED = 64 * 1024 * 1024
 _ID = re.compile(r"(?:turn|note):([^\s<>]+)")
 _Day = Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d\d-\d\d\Z")]
 _NAME = re.compile(r"[\w./@+=,-]{1,120}")
-_Session = Annotated[str, msgspec.Meta(pattern=r"^[\w./@+=,-]{1,120}\Z")]
+_Session = Annotated[str, msgspec.Meta(pattern=rf"^{_NAME.pattern}\Z")]
 _Object = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
 _Sent = dict[str, tuple[str, str, str]]
 _Take = Callable[[bytes], None]
@@ -186,10 +181,11 @@ class _Run:
         self.report = SyncReport()
 
     def run(self) -> None:
-        own = projects_by_key(projects_with_memory(self._home), self._home)
+        remembering = set(projects_with_memory(self._home))
         there = {one for one in remembered_projects(self._home) if os.path.isdir(one.root)}
         there.add(Project.of_user(self._home))  # a new machine has none yet
-        self._roots = projects_by_key(there.union(*own.values()), self._home)
+        self._roots = projects_by_key(there | remembering, self._home)
+        own = {key: [one for one in group if one in remembering] for key, group in self._roots.items()}
         self._keys = {one.root: key for key, group in self._roots.items() for one in group}
         manifests = self._read_manifests()
         if self._forget(manifests):  # and with it the local copy of a git place
@@ -329,6 +325,7 @@ class _Run:
                 continue
             with capture_lock(self._home, LOCK_SECONDS, self._announce), durable_together():
                 self._forgotten = Tombstones(self._home).forgotten()
+                self._held: dict[str, dict[str, dict[str, set[str]]]] = {}
                 if self._take_from(machine, manifest):
                     self._state.seen[machine] = seen
             self._save()
@@ -383,7 +380,10 @@ class _Run:
             raise ValueError(f"{day} does not begin with its date")
         content.rest = None
         ids, before = _ids(content), self._state.taken[machine].get(name, [""])[1:]
-        gone = self._gone(content, date, project.root) | _held_near(journal, day)
+        held = self._held_by(journal)
+        near = (held.get(one, {}).items() for one in dates_around(date))
+        others = {one for files in near for name, found in files if name != day for one in found}
+        gone = self._gone(content, date, project.root) | others
 
         def change(present: str) -> str | None:
             removed = gone | (set(before) - _ids(DayFile(present)))  # the latter by the user
@@ -397,7 +397,16 @@ class _Run:
         unindexed.mark(self._home, project.root)
         self.report.roots.add(project.root)
         journal.take(day, change)
+        held.setdefault(date, {})[day] = _named_in(journal, day)
         self._state.taken[machine][name] = [stored, *sorted(ids)]
+
+    def _held_by(self, journal: Journal) -> dict[str, dict[str, set[str]]]:
+        """Return the turns and notes of a project's days, by date and file."""
+        held = self._held.setdefault(journal.project.root, {})
+        if not held:
+            for day in journal.days():
+                held.setdefault(day[:10], {})[day] = _named_in(journal, day)
+        return held
 
     def _gone(self, content: DayFile, date: str, root: str) -> set[str]:
         """Return the turns and notes of a day that were forgotten."""
@@ -450,12 +459,8 @@ def _check(forgotten: Forgotten) -> None:
         raise ValueError("it forgot an entry whose ID cannot be")
 
 
-def _held_near(journal: Journal, day: str) -> set[str]:
-    """Return the turns and notes in other days near: both machines may have imported a session."""
-    center = datetime.date.fromisoformat(day[:10])
-    near = {str(center + datetime.timedelta(n)) for n in range(-2, 3)}
-    others = [name for name in journal.days() if name[:10] in near and name != day]
-    return {one for name in others for one in _ID.findall(journal.text(f"{name}.md"))}
+def _named_in(journal: Journal, day: str) -> set[str]:
+    return set(_ID.findall(journal.text(f"{day}.md")))
 
 
 def _ids(content: DayFile) -> set[str]:
