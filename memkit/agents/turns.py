@@ -15,15 +15,7 @@ from pathlib import Path
 from memkit.agents.omitted import asks_memory
 from memkit.agents.session_file import SessionFile
 from memkit.conversation.entry import TranscriptEntry
-from memkit.conversation.turn import (
-    INTERRUPTED,
-    SLASH_COMMAND,
-    Compaction,
-    ToolCall,
-    Turn,
-    excerpt,
-    turn_id,
-)
+from memkit.conversation.turn import INTERRUPTED, SLASH_COMMAND, Compaction, ToolCall, Turn, excerpt, turn_id
 from memkit.errors import TranscriptError
 from memkit.privacy.redact import leaves_open, without_private, without_unopened
 

@@ -14,15 +14,7 @@ from memkit.agents.tools import role_of
 from memkit.bullets import COMMITTED, EDITED, PULL_REQUEST
 from memkit.hook.phrases import sentences
 from memkit.journal.markup import FENCED
-from memkit.journal.sentences import (
-    PLAN,
-    WIDE,
-    is_question,
-    plain,
-    subject_words,
-    wording,
-    wording_pattern,
-)
+from memkit.journal.sentences import PLAN, WIDE, is_question, plain, subject_words, wording, wording_pattern
 from memkit.journal.titles import ACCEPTED
 from memkit.journal.tool_lines import COMMIT_LINE, PULL_URL, Call, read_call
 from memkit.journal.turn_parts import TurnParts

@@ -21,13 +21,7 @@ from pathlib import Path
 
 from memkit import anchors
 from memkit.errors import JournalError
-from memkit.files import (
-    RefusedFileError,
-    make_private_directory,
-    read_regular,
-    sync_directory,
-    write_durably,
-)
+from memkit.files import RefusedFileError, make_private_directory, read_regular, sync_directory, write_durably
 from memkit.journal.day_file import encoded
 from memkit.journal.files import MemoryDirectory
 from memkit.journal.markup import one_line, safe_block, short_id

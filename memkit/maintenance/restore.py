@@ -19,13 +19,7 @@ from typing import Literal
 
 from memkit.agents.claude_code.places import transcripts_directory
 from memkit.errors import ConfigError, MemkitError
-from memkit.files import (
-    PRIVATE_FILE,
-    RefusedFileError,
-    inside,
-    make_private_directory,
-    write_durably,
-)
+from memkit.files import PRIVATE_FILE, RefusedFileError, inside, make_private_directory, write_durably
 from memkit.forget.erase import forget
 from memkit.forget.selection import ForgetSelection
 from memkit.index.memory_files import move_paths

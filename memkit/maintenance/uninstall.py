@@ -17,12 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memkit import environment
-from memkit.agents.claude_code.installation import (
-    PLUGIN,
-    ClaudeCode,
-    ClaudeCodeError,
-    installed_names,
-)
+from memkit.agents.claude_code.installation import PLUGIN, ClaudeCode, ClaudeCodeError, installed_names
 from memkit.agents.codex import installation as codex
 from memkit.environment import installed_launcher
 from memkit.errors import MemkitError

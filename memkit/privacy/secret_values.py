@@ -352,6 +352,9 @@ def _rows_below(text: str, start: int, command: str, *, printed: bool, most: int
     return start
 
 
+_BEHIND_LABEL = ("  ", "\t", "| ", "│ ", ": ", ":", "=", "= ", " / ", " - ", " – ", " + ", " → ")
+
+
 def _last_cell(row: str, *, printed: bool, is_dump: bool) -> tuple[int, int] | None:
     """Return the place of a secret at the end of a row, such as `user:value`, `name  value`, `"name": "value",`, `│ name │ value │`.
 
@@ -369,11 +372,18 @@ def _last_cell(row: str, *, printed: bool, is_dump: bool) -> tuple[int, int] | N
     at = pair.end() if pair else at
     value = row[at:end]
     label = label.removesuffix("> ").rstrip("-=") + "  " if label.endswith((" -> ", " => ")) else label
-    is_cell = pair or label.endswith(("  ", "\t", "| ", "│ ", ": ", ":", "=", "= ", " / ", " - ", " – ", " + ", " → ")) or (label.endswith(", ") and (" " not in label.strip() or (": " in label and _shape(value) > 2)))
+    is_listed = label.endswith(", ") and (" " not in label.strip() or (": " in label and _shape(value) > 2))
+    is_cell = pair or is_listed or label.endswith(_BEHIND_LABEL)
     if not is_cell or (not printed and (_compiled(r"[(){};=<>$\\]|[.!?][ ]+\Z").search(label) or _compiled(_NO_CELL).match(value))):
         return None
-    is_public = (not pair and (_compiled(_PUBLIC_LABEL).search(label) or (label.endswith((": ", "| ")) and not printed and _shape(value) < 4 and set(value).isdisjoint(_SYMBOLS)))) or len(value) > JUDGED_CHARACTERS or _compiled(_NOT_PRINTED).match(value)
-    is_secret = _shape(value) > 1 or (is_dump and _chosen(value, is_literal=True) > 1) or (_chosen(value) > 2 and (not printed or _kinds(value) == 3 or not set(value).isdisjoint(_SYMBOLS + "$@")))
+    is_plain = not printed and _shape(value) < 4 and set(value).isdisjoint(_SYMBOLS)
+    is_public = not pair and (
+        _compiled(_PUBLIC_LABEL).search(label) or (is_plain and label.endswith((": ", "| ")))
+    )
+    is_public = is_public or len(value) > JUDGED_CHARACTERS or _compiled(_NOT_PRINTED).match(value)
+    is_strong = not printed or _kinds(value) == 3 or not set(value).isdisjoint(_SYMBOLS + "$@")
+    is_chosen = (is_dump and _chosen(value, is_literal=True) > 1) or (is_strong and _chosen(value) > 2)
+    is_secret = _shape(value) > 1 or is_chosen
     return (at, end) if is_secret and not is_public else (0, 0)
 
 
@@ -420,7 +430,13 @@ def _option_values(text: str, places: Places) -> Iterator[tuple[int, int]]:
             stop = min(len(text), end if end >= 0 else at + MAX_LINE)
             for match in _compiled(pattern).finditer(text, start, min(len(text), stop + 1)):
                 value = match.group(2)
-                if _is_option_secret(value) and (match.lastgroup is None or _shape(value) or " " in value or _chosen(value, is_literal=match.lastgroup != "judged") > ("word", "literal", "judged").index(match.lastgroup) - (_compiled(_LOGS_IN).search(match[1]) is not None)):
+                if not _is_option_secret(value):
+                    continue
+                kind = match.lastgroup  # how much a value must look like a chosen one
+                lowest = ("word", "literal", "judged").index(kind) if kind else -1
+                lowest -= _compiled(_LOGS_IN).search(match[1]) is not None
+                is_telling = kind is None or _shape(value) or " " in value
+                if is_telling or _chosen(value, is_literal=kind != "judged") > lowest:
                     yield match.end(1), match.end()
                     stop = max(stop, match.end())
 
@@ -692,12 +708,24 @@ def _table_cells(text: str, headings: list[tuple[int, int]]) -> Iterator[tuple[i
         done = max(done, start)
         for column, values in cells_of.items():
             # Where one cell is a secret, the others are too.
-            is_sure = any(_shape(value) > 1 or (columns.get(column) and not value.islower() and _chosen(value, is_literal=True) > 1) or (columns.get(column) and _chosen(value) > 2) for _, _, value in values)
-            yield from ((begin, stop) for begin, stop, value in values if _shape(value) > 1 or (is_sure and (_chosen(value, is_literal=True) or " " in value)) or (columns.get(column) is None and value.isdigit() and len(value) > 3))
+            kind = columns.get(column)
+            is_sure = any(_is_sure_cell(value, is_password=bool(kind)) for _, _, value in values)
+            for begin, stop, value in values:
+                is_chosen = is_sure and (_chosen(value, is_literal=True) or " " in value)
+                if _shape(value) > 1 or is_chosen or (kind is None and value.isdigit() and len(value) > 3):
+                    yield begin, stop
+
+
+def _is_sure_cell(value: str, *, is_password: bool) -> bool:
+    is_literal = not value.islower() and _chosen(value, is_literal=True) > 1
+    return _shape(value) > 1 or (is_password and (is_literal or _chosen(value) > 2))
 
 
 def _secret_columns(line: str) -> tuple[dict[int, bool | None], str, list[int]]:
-    """Return which columns of a heading hold secrets and whether they are called just that (None if they hold digits), what parts them ("" for alignment), and where all columns are."""
+    """Return the columns of a heading that hold secrets, what parts them ("" for alignment), and where all are.
+
+    The value of a column is whether it is called just that, None if it holds digits.
+    """
     copied = _compiled(r"(?i)(?:copy|insert into) [\w.\"`]+ ?\(([^()]{1,400})\) (?:from stdin;|values *)").fullmatch(line) if "(" in line else None
     selected = _compiled(r"(?i)[\w=#> -]*\bselect ([\w, ]{3,200}) from [^\n]*").fullmatch(line) if "elect" in line or "ELECT" in line else None
     if copied or selected:
@@ -893,7 +921,9 @@ def _unmistakable(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int
 def _near_hint(text: str, hints: list[int], start: int, end: int, lines: int) -> Iterator[tuple[int, int]]:
     start, end = _trimmed(text, start, end)
     at = bisect(hints, start)
-    is_near = (at and start - hints[at - 1] < 3 * REACH and text.count("\n", hints[at - 1], start) < lines) or (at < len(hints) and hints[at] - end < REACH and text.count("\n", end, hints[at]) < 5 - lines)
+    before, behind = hints[at - 1] if at else -4 * REACH - 1, hints[at] if at < len(hints) else end + REACH
+    is_near = start - before < 3 * REACH and text.count("\n", before, start) < lines
+    is_near = is_near or (behind - end < REACH and text.count("\n", end, behind) < 5 - lines)
     value = text[start:end]
     if is_near and len(value) > 7 and not _compiled(r"\d|[A-Z]{1,2}&").match(value) and (lines < 4 or not value.isalnum() or is_random(value)) and text[start - 1 : start] != "=" != text[end : end + 1] and _chosen(value) > 2 and (_kinds(value) == 3 or _compiled(r"[^\W\d_]{4,}\d{2,}[!$*#&+]").fullmatch(value) or _compiled(r"[A-Z][a-z]{2,}(?:[!%*^~][A-Z]?[a-z]{2,})+").fullmatch(value)) and not _compiled(_NOT_PRINTED).match(value):
         yield start, end

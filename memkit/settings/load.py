@@ -18,13 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from memkit.errors import ConfigError, MemkitError, SettingError
-from memkit.files import (
-    RefusedFileError,
-    inside,
-    make_private_directory,
-    read_regular,
-    write_durably,
-)
+from memkit.files import RefusedFileError, inside, make_private_directory, read_regular, write_durably
 from memkit.paths import Home
 from memkit.projects.project import Project
 from memkit.projects.trust import in_session
