@@ -377,10 +377,9 @@ def _last_cell(row: str, *, printed: bool, is_dump: bool) -> tuple[int, int] | N
     if not is_cell or (not printed and (_compiled(r"[(){};=<>$\\]|[.!?][ ]+\Z").search(label) or _compiled(_NO_CELL).match(value))):
         return None
     is_plain = not printed and _shape(value) < 4 and set(value).isdisjoint(_SYMBOLS)
-    is_public = not pair and (
-        _compiled(_PUBLIC_LABEL).search(label) or (is_plain and label.endswith((": ", "| ")))
-    )
-    is_public = is_public or len(value) > JUDGED_CHARACTERS or _compiled(_NOT_PRINTED).match(value)
+    is_labeled = _compiled(_PUBLIC_LABEL).search(label) or (is_plain and label.endswith((": ", "| ")))
+    is_other = len(value) > JUDGED_CHARACTERS or _compiled(_NOT_PRINTED).match(value)
+    is_public = is_other or (is_labeled and not pair)
     is_strong = not printed or _kinds(value) == 3 or not set(value).isdisjoint(_SYMBOLS + "$@")
     is_chosen = (is_dump and _chosen(value, is_literal=True) > 1) or (is_strong and _chosen(value) > 2)
     is_secret = _shape(value) > 1 or is_chosen
