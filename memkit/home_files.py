@@ -61,7 +61,7 @@ HOME_FILES = (
     FileKind("projects/*.topics.json", "members of topics, and labels of yours and of a model", "version",
              has_text=True, in_backup=True),
     FileKind("projects/*.json", "the root of a project", in_backup=True),
-    FileKind("projects/*.own", "fingerprints of entries that this home wrote"),
+    FileKind("projects/*.own", "fingerprints of entries that this home wrote", in_backup=True),
     FileKind("projects/*.adopted", "marks an old memory as this home's own"),
     FileKind("projects/*.identity", "the last name of a project's index"),
     FileKind("projects/registry.json.lock", "lock of the registry"),

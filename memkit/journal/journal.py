@@ -345,17 +345,17 @@ class Journal:
 
         self._files.rewrite(self.path(day), apply, record=self._note_own)
 
-    def take_over(self, name: str, data: bytes) -> None:
+    def take_over(self, name: str, data: bytes, own: Container[str]) -> None:
         """Write a whole file, such as one from a backup, replacing any file at `name`.
 
-        `name` is relative to the memory directory, with slashes.
+        `name` is relative to the memory directory, with slashes. Only words in `own` become this home's.
         """
         path = Path(self._place(name))
         if DAY_FILE.match(name):
             path = self.path(self._outside_git(path.stem))
         elif self._files.is_openclaw(path):
             self._files.refuse_tracked(path)
-        self._create(path, data, self._note_own)
+        self._create(path, data, lambda before, after: self._note_own(before, after, own))
 
     def take(self, day: str, change: Callable[[str], str | None]) -> bool:
         """Replace the text of a day of another machine; None removes the file. Return whether it changed.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import filecmp
+import functools
 import json
 import logging
 import os
@@ -22,6 +23,7 @@ from memkit.errors import ConfigError, MemkitError
 from memkit.files import PRIVATE_FILE, RefusedFileError, inside, make_private_directory, write_durably
 from memkit.forget.erase import forget
 from memkit.forget.selection import ForgetSelection
+from memkit.hook.entries import OwnEntries
 from memkit.index.memory_files import move_paths
 from memkit.ipc import unindexed
 from memkit.journal.journal import Journal
@@ -92,6 +94,8 @@ class Restore:
         self._forgotten = Forgotten() if forgotten is None else read_forgotten(forgotten)
         self.projects: list[Project] = []
         self.steps: list[RestoreStep] = []
+        # Steps are sorted: the fingerprints in `home/` are there when a project needs them.
+        self._own_entries = functools.cache(functools.partial(OwnEntries, home))
         self.settings = self._changed_settings()
         """Changes by the backup's settings to where data goes, one line each."""
         self._compare({})
@@ -163,7 +167,11 @@ class Restore:
     def _step(self, member: str, source: Path) -> RestoreStep:
         kind, _, rest = member.partition("/")
         if kind == "home":
-            return _compared(member, source, Path(self._home.root, rest))
+            target = Path(self._home.root, rest)
+            if target.suffix == ".own" and target.is_file():
+                is_known = _joined_lines(target, source) == target.read_bytes()
+                return RestoreStep(member, source, target, "same" if is_known else "new")
+            return _compared(member, source, target)
         number, _, name = rest.partition("/")
         project = self.projects[int(number)]
         if name in PROJECT_MEMBERS:
@@ -243,8 +251,11 @@ class Restore:
         if step.project is not None:
             unindexed.mark(self._home, step.project.root)
             shared = settings_of(Project(self._home.root, self._home)).memory.shared
-            Journal(step.project, shared=shared, home=self._home).take_over(step.name, data)
+            own = self._own_entries(self.header.projects[int(step.member.split("/")[1])].root)
+            Journal(step.project, shared=shared, home=self._home).take_over(step.name, data, own)
             return
+        if step.target.suffix == ".own":
+            data = _joined_lines(step.target, step.source)
         make_private_directory(str(step.target.parent))
         write_durably(os.path.realpath(step.target), data, PRIVATE_FILE)
 
@@ -280,6 +291,13 @@ def _drop_foreign_transcript(path: Path, roots: Collection[str]) -> None:
             inside(transcript, str(transcripts_directory()))
     except (RefusedFileError, ValueError, TypeError):  # the last two: it is not a path
         path.write_text(json.dumps({**state, "transcript": ""}), encoding="ascii")
+
+
+def _joined_lines(target: Path, source: Path) -> bytes:
+    """Return the lines of `target`, which may be missing, and those that only `source` has."""
+    present = target.read_bytes() if target.is_file() else b""
+    known = set(present.splitlines(keepends=True))
+    return present + b"".join(line for line in source.read_bytes().splitlines(keepends=True) if line not in known)
 
 
 def _compared(

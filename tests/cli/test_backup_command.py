@@ -65,7 +65,7 @@ def contents(*directories: str | Path) -> dict[str, bytes]:
         for directory in directories
         for path in Path(directory).rglob("*")
         if path.is_file() and not any(f"/{name}" in str(path) for name in derived)
-        and path.suffix not in (".own", ".adopted")  # what a restore writes counts as one's own
+        and path.suffix not in (".own", ".adopted")  # a restore adds lines again
     }
 
 

@@ -108,7 +108,7 @@ def test_the_users_own_memory_lies_in_the_home(stage: Stage, private: Path) -> N
     assert days(user) == []
     assert Journal(user).remove_older("2027-01-01") == []
     with pytest.raises(JournalError):
-        Journal(user).take_over("a.md", b"# A\n")
+        Journal(user).take_over("a.md", b"# A\n", ())
     assert len(contents(private)) == 2
 
 

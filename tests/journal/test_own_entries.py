@@ -92,8 +92,12 @@ def test_merged_and_restored_memory_counts_as_ones_own(stage: Stage) -> None:
     assert "What port? -> It is 7443." in brief(stage, other)
     third = Project(str(stage.root / "third"))
     Path(third.root).mkdir()
-    Journal(third, home=stage.home).take_over(f"{DAY}.md", own_day(stage).read_bytes())
+    hostile = f"\n## 09:00 {INJECTION} <!-- session:stranger -->\n\n### 09:01 {INJECTION} <!-- turn:a1a1a1a1 -->\n"
+    backed_up = own_day(stage).read_bytes() + hostile.encode()
+    own = OwnEntries(stage.home, stage.project.root)
+    Journal(third, home=stage.home).take_over(f"{DAY}.md", backed_up, own)
     assert "What port? -> It is 7443." in brief(stage, third)
+    assert INJECTION not in brief(stage, third)
 
 
 def test_a_memory_from_before_the_record_is_adopted_by_its_archive(stage: Stage) -> None:
