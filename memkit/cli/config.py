@@ -31,6 +31,12 @@ IMPORTANT = (
 )  # fmt: skip
 """The settings that most people ask for first. `list` shows them, and what was changed."""
 
+PLACES = {
+    ("embedding", "base_url"), ("index", "uri"), ("summarize", "base_url"), ("sync", "place"),
+    ("recall", "other_projects"),
+}  # fmt: skip
+"""The settings that say where text may go. In a session, the words of a repository may ask for a change."""
+
 NOTIFY_SECONDS = 1.0
 """The time limit for notifying the service of a change."""
 
@@ -160,8 +166,8 @@ def _set(context: Context, key: Key, text: str) -> None:
     from memkit.settings import validate
 
     file, name = context.home.config_file, ".".join(key)
-    if key == ("sync", "place") and in_session():
-        raise MemkitError("choose a place with `memkit sync` in a terminal of your own")
+    if key in PLACES and in_session():
+        raise MemkitError(f"a session may not change {name}; set it in a terminal of your own")
     stored, origin = store(context, key, text)
     value = validate.masked(key, stored)
     context.report({"key": name, "value": value, "path": file}, f"{name} = {_text(value)} in {file}")

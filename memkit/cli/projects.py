@@ -84,6 +84,8 @@ def _list(context: Context) -> None:
         identity(context.project, context.home)  # records the new place of a project that was moved
     problem = Registry.read(context.home).problem
     projects = list_projects(context.home)
+    if not context.may_leave_project:
+        projects = [one for one in projects if one.root == context.project.root]
     lines = [line for project in projects for line in _lines(project)]
     context.report({"projects": projects}, *(lines or ["No project is remembered yet."]))
     if problem:

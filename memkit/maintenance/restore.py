@@ -296,8 +296,8 @@ def _drop_foreign_transcript(path: Path, roots: Collection[str]) -> None:
 def _joined_lines(target: Path, source: Path) -> bytes:
     """Return the lines of `target`, which may be missing, and those that only `source` has."""
     present = target.read_bytes() if target.is_file() else b""
-    known = set(present.splitlines(keepends=True))
-    return present + b"".join(line for line in source.read_bytes().splitlines(keepends=True) if line not in known)
+    lines, known = source.read_bytes().splitlines(keepends=True), set(present.splitlines(keepends=True))
+    return present + b"".join(line for line in lines if line not in known)
 
 
 def _compared(

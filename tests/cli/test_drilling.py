@@ -313,6 +313,16 @@ class TestInASession:
             assert "only its own project" in run(own, "transcript", name).complaint, name
         assert run(own, "search", "--project", own.project.root, "aaaa").status == 0
 
+    def test_others_are_neither_listed_nor_opened_by_a_setting(
+        self, run: Run, two: tuple[Memory, Memory], in_session: None
+    ) -> None:
+        own, _ = two
+        (listed,) = run(own, "projects", "--json").json["projects"]
+        assert listed["root"] == own.project.root
+        assert "a session may not change" in run(own, "config", "set", "recall.other_projects", "true").complaint
+        assert "a session may not change" in run(own, "config", "set", "index.uri", "http://127.0.0.1:1").complaint
+        assert run(own, "config", "set", "search.k", "3").status == 0
+
     def test_ids_of_others_are_unknown(
         self, run: Run, two: tuple[Memory, Memory], monkeypatch: pytest.MonkeyPatch, in_session: None
     ) -> None:
