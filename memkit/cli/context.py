@@ -257,6 +257,12 @@ def iso_day_named(text: str | None) -> str:
     return day.isoformat() if day else ""
 
 
+def node_named(text: str) -> str:
+    """Return a day in words, such as "last tuesday", as an ISO date, and any other name as it is."""
+    is_day = " " in text or text.endswith("day")  # an ID has neither
+    return iso_day_named(text) if is_day else text
+
+
 def path_named(path: str, *roots: str) -> str:
     """Return the path that an option names as relative to one of `roots`, with slashes.
 

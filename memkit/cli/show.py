@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memkit import anchors
-from memkit.cli.context import Context, command
+from memkit.cli.context import Context, command, node_named
 from memkit.cli.output import plain, styled
 from memkit.cli.screen import page, width
 
@@ -149,19 +149,19 @@ MOST_COLUMNS = 100
 
 
 @command("show")
-@click.argument("name")
-def show_command(context: Context, name: str) -> None:
+@click.argument("name", nargs=-1, required=True)
+def show_command(context: Context, name: tuple[str, ...]) -> None:
     """Show a day, a session, a turn, or anything else with an ID.
 
-    NAME is a day (2026-11-20, today, yesterday), a week, month, or year (2026-W47, 2026-11, 2026), or an ID:
+    NAME is a day (2026-11-20, yesterday, last tuesday), a week, month, or year (2026-W47, 2026-11, 2026), or an ID:
     of a session, turn, result, citation, note, or fact. The first characters of an ID are enough. A terminal
     shows rendered Markdown, in $PAGER if it is long; a pipe gets the Markdown.
 
     \b
-      memkit show yesterday
+      memkit show last tuesday
       memkit show 8b52f4fb
     """
-    entry = context.memory().show(name)
+    entry = context.memory().show(node_named(" ".join(name)))
     if context.as_json:
         context.print_json(entry.as_dict())
         return

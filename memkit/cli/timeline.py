@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from memkit.cli.context import Context, command
+from memkit.cli.context import Context, command, node_named
 from memkit.cli.output import plain, styled
 from memkit.cli.screen import ID_CHARACTERS, cells, fit, pad, to_edge, width, wrapped
 
@@ -49,7 +49,7 @@ def timeline_command(
     """Show what a year, month, week, day, or part of a session was about, and what it consists of.
 
     NODE is 2026, 2026-11, 2026-W47 (an ISO week; it belongs to the month of its Thursday), 2026-11-20,
-    today, or the ID of a turn. Without it, show all years and months. The words are those that set it apart
+    "last tuesday", or the ID of a turn. Without it, show all years and months. The words are those that set it apart
     from the rest of the memory. An answer has at most 4,000 tokens; --after shows what follows.
 
     \b
@@ -63,7 +63,7 @@ def timeline_command(
         raise click.UsageError("--depth is for the list of nodes")
     if search is not None and not search.strip():
         raise click.UsageError("--search needs words")
-    memory = context.memory()
+    memory, node = context.memory(), node_named(node)
     found: Mapping[str, Any]
     if search is not None:
         found = memory.scan(search, node, limit=limit, after=after)

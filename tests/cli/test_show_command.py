@@ -102,11 +102,12 @@ def test_a_citation_comes_with_its_turn(run: Run, past: Memory) -> None:
     assert fact.startswith("- Decided: amounts are integers of cents. (2026-11-10) (1f0c33aa)\n")
 
 
-@pytest.mark.parametrize("name", ["today", "yesterday"])
-def test_near_days(run: Run, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(("name", "days"), [("today", 0), ("yesterday", 1), ("3 days ago", 3)])
+def test_near_days(run: Run, tmp_path: Path, name: str, days: int) -> None:
     memory = fortnight(tmp_path)
-    assert "; the nearest day is 2026-11-20" in run(memory, "show", name).complaint
-    day = date.today() - timedelta(days=int(name == "yesterday"))
+    assert "; the nearest day is 2026-11-20" in run(memory, "show", *name.split()).complaint
+    day = date.today() - timedelta(days=days)
+    assert f"has no memory of {day}" in run(memory, "timeline", name).complaint
     memory.write(f"{day}.md", f"# {day}\n\nwritten by hand\n")
     memory.write(f"{day}.local.md", f"# {day}\n\nkept out of git\n")
     output = run(memory, "show", name).output
