@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import echo, format_duration, plain, styled
+from memkit.cli.output import echo, format_duration
+from memkit.cli.screen import width
 from memkit.cli.status import agents_line, captured_agents, summaries_lines, summaries_state
 from memkit.text import plural
 
@@ -89,14 +90,13 @@ def _next_fix(context: Context, fixes: Iterator[FixResult]) -> FixResult | None:
 
 def _show(findings: list[Finding], events: dict[str, float], lines: dict[str, str]) -> None:
     for finding in findings:
-        level = styled(finding.level, fg=COLORS[finding.level], bold=True)
-        click.echo(f"{level}: {plain(finding.what)}")
-        echo(f"    means: {finding.meaning}")
-        echo(f"    fix:   {finding.fix}")
+        echo(f"{finding.level}: {finding.what}", width(), below=4, fg=COLORS[finding.level])
+        echo(f"    means: {finding.meaning}", width(), below=11)
+        echo(f"    fix:   {finding.fix}")  # in one piece, to be copied
     for root, when in sorted(events.items(), key=lambda pair: -pair[1]):
         echo(f"last hook event in {root}: {format_duration(time.time() - when)} ago")
     for name, line in lines.items():
-        echo(f"{name}: {line}")
+        echo(f"{name}: {line}", width(), below=4)
     counts: Counter[str] = Counter(finding.level for finding in findings)
     shown = [plural(counts[level], level) for level in COLORS if counts[level]]
     echo(f"{', '.join(shown)}." if shown else "No problems found.")

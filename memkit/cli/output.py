@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memkit.cli.screen import cells, pad
+from memkit.cli.screen import cells, pad, width
 from memkit.errors import MemkitError
 from memkit.text import plural
 
@@ -81,11 +81,16 @@ def styled(text: str, **style: Any) -> str:
 # Printing
 
 
-def echo(text: str = "", columns: int = 0, **style: Any) -> None:
-    """Print `text`, made safe and styled; on a terminal, break lines longer than `columns`, if given."""
+def echo(text: str = "", columns: int = 0, below: int = 0, **style: Any) -> None:
+    """Print `text`, made safe and styled; on a terminal, break lines longer than `columns`, if given.
+
+    What follows in a broken line is indented by `below`.
+    """
     text = plain(text)
     if columns and sys.stdout.isatty():
-        filler = textwrap.TextWrapper(columns, break_long_words=False, break_on_hyphens=False)
+        filler = textwrap.TextWrapper(
+            columns, subsequent_indent=" " * below, break_long_words=False, break_on_hyphens=False
+        )
         text = "\n".join(map(filler.fill, text.split("\n")))
     click.echo(styled(text, **style) if style else text)
 
@@ -101,13 +106,13 @@ def json_line(value: Any) -> str:
 def print_fields(fields: Mapping[str, str]) -> None:
     """Print a line for each field: its name, padded to the longest name, and its text."""
     for line in field_lines(fields):
-        echo(line)
+        echo(line, width(), below=max(map(len, fields)) + 2)
 
 
 def field_lines(fields: Mapping[str, str]) -> list[str]:
     """Return the lines of `print_fields`, made safe."""
-    width = max(map(len, fields)) + 2
-    return [plain(f"{name:<{width}}{text}") for name, text in fields.items()]
+    columns = max(map(len, fields)) + 2
+    return [plain(f"{name:<{columns}}{text}") for name, text in fields.items()]
 
 
 def print_table(
@@ -127,8 +132,8 @@ def table(
     lines = []
     for row in safe:
         line = ""
-        for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
-            space = " " * (width - cells(cell))
+        for column, (cell, columns) in enumerate(zip(row, widths, strict=True)):
+            space = " " * (columns - cells(cell))
             line += f"{space}{cell}  " if column in numbers else f"{cell}{space}  "
         lines.append(line.rstrip())
     return lines

@@ -153,7 +153,7 @@ MOST_COLUMNS = 100
 def show_command(context: Context, name: tuple[str, ...]) -> None:
     """Show a day, a session, a turn, or anything else with an ID.
 
-    NAME is a day (2026-11-20, yesterday, last tuesday), a week, month, or year (2026-W47, 2026-11, 2026), or an ID:
+    NAME is a day (2026-11-20, last tuesday), a week, month, or year (2026-W47, 2026-11, 2026), or an ID:
     of a session, turn, result, citation, note, or fact. The first characters of an ID are enough. A terminal
     shows rendered Markdown, in $PAGER if it is long; a pipe gets the Markdown.
 
