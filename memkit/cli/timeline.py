@@ -49,8 +49,8 @@ def timeline_command(
     """Show what a year, month, week, day, or part of a session was about, and what it consists of.
 
     NODE is 2026, 2026-11, 2026-W47 (an ISO week; it belongs to the month of its Thursday), 2026-11-20,
-    "last tuesday", or the ID of a turn. Without it, show all years and months. The words are those that set it
-    apart from the rest of the memory. An answer has at most 4,000 tokens; --after shows what follows.
+    "last tuesday", or the ID of a turn. Without it, show all years and months. The words are those that set
+    it apart from the rest of the memory. An answer has at most 4,000 tokens; --after shows what follows.
 
     \b
       memkit timeline 2026-W47

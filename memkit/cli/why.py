@@ -97,11 +97,11 @@ def _lines(event: FileEvent, columns: int) -> Iterator[str]:
 def fix_command(context: Context, error: tuple[str, ...], count: int) -> None:
     """Show what was run after this error when it did not come back, newest first.
 
-    Compares the words of the message; numbers, paths, and IDs may differ. Failures that were not solved come
+    A part of the message is enough; numbers, paths, and IDs may differ. Failures that were not solved come
     last. Words that begin with a dash go after `--`.
 
     \b
-      memkit fix "ModuleNotFoundError: No module named 'yaml'"
+      memkit fix no module named yaml
     """
     found = context.memory().fix(" ".join(error))[:count]
     lines = [] if found else ["No command failed with this message; `memkit search` finds what mentions it."]

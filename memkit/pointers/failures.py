@@ -136,9 +136,11 @@ class Way(NamedTuple):
         return f"{command} failed: {reason}; {again} {f'after {steps}' if steps else 'when it was run again'}"
 
 
-def way_past(calls: Sequence[Call], met: Failure) -> Way | None:
+def way_past(
+    calls: Sequence[Call], met: Failure, is_same: Callable[[Failure, Failure], bool] = Failure.matches
+) -> Way | None:
     """Return the last failure like `met` that the calls of a session got past, or else met; or None."""
-    numbers = [n for n, one in enumerate(calls) if one.says_why and met.matches(failure_of(one.reason))]
+    numbers = [n for n, one in enumerate(calls) if one.says_why and is_same(met, failure_of(one.reason))]
     end = len(calls)
     for at in reversed(numbers):
         wanted = family(calls[at].given)
@@ -147,6 +149,11 @@ def way_past(calls: Sequence[Call], met: Failure) -> Way | None:
                 return Way(calls, at, last)
         end = at
     return Way(calls, numbers[-1], None) if numbers else None
+
+
+def _is_part(asked: Failure, other: Failure) -> bool:
+    """Return whether a person who typed `asked` means a failure: it has all its words, or it is the same."""
+    return set(asked.words) <= set(other.words) or asked.matches(other)
 
 
 def _is_step(call: Call) -> bool:
@@ -189,10 +196,13 @@ class Invocation(NamedTuple):
 
 
 def find_fixes(project: Project, home: Home, error: str, hide: Callable[[str], str]) -> list[Fix]:
-    """Return what was run after this error, newest first, the unsolved ones last. `hide` redacts."""
+    """Return what was run after this error, newest first, the unsolved ones last. `hide` redacts.
+
+    `error` may be a part of the message, such as "no module named yaml" or "ENOSPC".
+    """
     met, whole, found = error_met(error, hide), _whole_commands(home), []
-    for calls in _sessions(project, home) if met.tells else ():
-        if way := way_past([one.line for one in calls], met):
+    for calls in _sessions(project, home) if set(met.words) - _NO_SUBJECT else ():
+        if way := way_past([one.line for one in calls], met, _is_part):
             failed, between = calls[way.at], calls[way.at + 1 : way.last]
             steps = list(dict.fromkeys(whole(one) for one in between if _is_step(one.line)))[-MOST_STEPS:]
             passed = "" if way.last is None else whole(calls[way.last])
