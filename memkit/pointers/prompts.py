@@ -18,13 +18,14 @@ from memkit.bullets import bullet_words
 from memkit.hook.entries import OwnEntries, answer_of, entry_words, heading_words
 from memkit.hook.phrases import first_sentence, sentences
 from memkit.index.chunk import BULLETS, LEADING_HEADINGS, Chunk
+from memkit.journal.decisions import decisions
 from memkit.journal.outcomes import statements
 from memkit.journal.sessions import outcome_of
-from memkit.journal.turn_parts import COMPACTION_TITLE, read_parts
+from memkit.journal.turn_parts import COMPACTION_TITLE, TurnParts, read_parts
 from memkit.paths import Home
 from memkit.privacy.redact import redact
 from memkit.projects.team_files import is_trusted
-from memkit.search.corrections import ChangedTurns, tells_change
+from memkit.search.corrections import MOST_WORDS, ChangedTurns, tells_change
 from memkit.search.fusion import Scores
 from memkit.search.ranking import Searcher
 from memkit.search.results import SearchRequest
@@ -111,9 +112,8 @@ that matches, or later with this cosine.
 STILL_ASKED = 0.4
 """A turn of another session replaces a turn that it changes if it has this share of its relevance."""
 
-MOST_ALIKE = 3
-STILL_TELLS = 0.6
-"""Of that many last ones, the last is quoted whose quote has this share of the prompt's words in the best."""
+MOST_FOLLOWING, ANSWERS = 2, 0.33
+"""A question is settled by one of this many next prompts, the first of which has at least this cosine."""
 
 NAMED_WORDS = 2
 """The words of the prompt or of the title that a quote without a title must have."""
@@ -135,6 +135,9 @@ _STATES = re.compile(
 )
 _DOUBTS = re.compile(
     r"(?i)[?:…]$|\b(?:I['’]d|could|if you|maybe|perhaps|propose|recommend|should (?:I|we)|suggest|would)\b"
+)
+_OFFERS = re.compile(
+    r"(?i)\?\s*\Z|\b(?:alternatives?|choices?|either|options?|question|sensible|I['’]d|would|could)\b"
 )
 _NO_PROSE = re.compile(r"^\s*(?:[>|]|[-*+]\s|\\?#|\d+[.)]\s|```)", re.MULTILINE)
 
@@ -193,7 +196,7 @@ def find_pointers(
     # An entry that may not be quoted must not raise the bar.
     ranked = sorted(matches, key=lambda one: -one[0])
     best = next((near for near, place in ranked if quotation.pointer(place.position)), 1.0)
-    for place in (place for near, place in matches if near >= NEAR_BEST * best):
+    for place in (place for near, place in ranked if near >= NEAR_BEST * best):
         position = quotation.current(place)
         pointer, ids = quotation.pointer(position), quotation.ids(position)
         if not pointer or pointer in found.values() or not ids.isdisjoint(shown):
@@ -297,6 +300,22 @@ def quotable_line(text: str, limit: int = TEXT_CHARACTERS) -> str:
     return defuse(one_line(_QUOTES.sub('"', printable(text)), limit), "system-reminder")
 
 
+def _asks_back(turn: TurnParts) -> bool:
+    """Return whether a turn leaves something to decide: its answer offers, or it only answers a question."""
+    is_question = _ASKS.search(turn.prompt) is not None or "?" in turn.prompt
+    return _OFFERS.search(turn.answer) is not None or (is_question and not _edits(turn))
+
+
+def _goes_on(turn: TurnParts, before: TurnParts) -> bool:
+    """Return whether a prompt decides what was asked before, or has it done in a few words."""
+    is_short = len(turn.prompt.split()) <= MOST_WORDS
+    return (is_short and _edits(turn)) or bool(decisions(turn.prompt, before.answer))
+
+
+def _edits(turn: TurnParts) -> bool:
+    return any(call.is_edit for call in turn.file_calls)
+
+
 class _Quotation:
     def __init__(self, searcher: Searcher, relevance: Scores, prompt: str, own_of: OwnOf) -> None:
         self._corpus = searcher.corpus
@@ -307,6 +326,8 @@ class _Quotation:
         self._own_of = own_of
         self._known: dict[int, tuple[Pointer | None, set[int]]] = {}
         self._changes: set[int] = set()
+        self._titles: dict[int, int] = {}
+        """The turn whose title tells what a settling one is about."""
 
     def pointer(self, position: int) -> Pointer | None:
         """Return the pointer for the entry at `position`, or None if nothing of it may be quoted."""
@@ -324,12 +345,17 @@ class _Quotation:
         return sum(one in ids for one in recent)
 
     def current(self, place: Place) -> int:
-        """Return the position of a place, or of the later entry that changes it and may be quoted."""
-        position = place.position
+        """Return the position of a place, or of the later entry that settles or changes it and may be quoted."""
+        matched = position = place.position
         if place.changed_by and self.pointer(place.changed_by.position):
             position = place.changed_by.position
-        if self._corpus.has_vectors and self._corpus.is_turn[position]:
-            near = self._relevance >= STILL_ASKED * self._relevance[position]
+        if not self._corpus.is_turn[position]:
+            return position
+        settled = self._settled(position)
+        self._titles[settled] = position
+        position = settled if self.pointer(settled) else position
+        if self._corpus.has_vectors:
+            near = self._relevance >= STILL_ASKED * min(self._relevance[[matched, position]])
             later = self._corpus.derived(ChangedTurns).change_of(position, near)
             if later is not None:
                 self._changes.add(later)
@@ -359,28 +385,20 @@ class _Quotation:
         return self._known[position]
 
     def _find(self, position: int) -> tuple[Pointer | None, set[int]]:
-        """Return the pointer to the turn of a session that tells: the last one with words of the prompt."""
-        corpus, weigh = self._corpus, self._weigher(position)
-        alike = [position] if position in self._changes else self._alike(position)
-        quoted = [(n, *self._quoted(n, position)) for n in alike]
-        told = [(n, shown, text) for n, shown, text in quoted if text]
-        if not told:
+        corpus = self._corpus
+        shown, text = self._quoted(position, self._titles.get(position, position))
+        if not text:
             return None, set()
-        weights = [weigh(text) / (2 if _DOUBTS.search(text) else 1) for _, _, text in told]
-        best = next(n for n, weight in enumerate(weights) if weight >= STILL_TELLS * max(weights))
-        if not max(weights):
-            best = max(range(len(told)), key=lambda n: self._relevance[told[n][0]])
-        latest, shown, text = told[best]
         about = np.ones(len(corpus), bool)
-        facts = (corpus.derived(SupersededIndex).fact(n, about) for n in (shown, latest))
+        facts = (corpus.derived(SupersededIndex).fact(n, about) for n in (shown, position))
         fact = next(filter(None, facts), None)
         if fact is not None and self._relevance[fact.position] >= self._least:
             holds, words = self._quoted(fact.position, fact.position)
             if words:  # quote the fact instead
                 shown, text, fact = holds, words, None
         name, day, entries = corpus.shown_id(shown), corpus.chunk(shown).date, corpus.columns["entry"]
-        entry = {shown, *np.flatnonzero(entries == entries[latest]).tolist()}
-        for turn in corpus.derived(BulletIndex).turns(latest):
+        entry = {shown, *np.flatnonzero(entries == entries[position]).tolist()}
+        for turn in corpus.derived(BulletIndex).turns(position):
             entry |= {*turn.pieces, *turn.bullets}
         return Pointer(name, day, quotable_line(text), fact is not None), entry
 
@@ -395,17 +413,33 @@ class _Quotation:
         terms = self._corpus.lexical_of(position).terms
         return not set(terms(subject_of(text))) <= set(terms(self._prompt))
 
-    def _alike(self, position: int) -> list[int]:
-        """Return the best piece of each turn of the session on the same subject, the last turn first."""
+    def _settled(self, position: int) -> int:
+        """Return the later turn of the session that settles what the one at `position` says, or `position`.
+
+        A turn that asks is settled by a decision in one of the next prompts, and one that decides by a later
+        one that is much like it.
+        """
         corpus, relevance = self._corpus, self._relevance
-        found = [position]
-        for pieces in corpus.derived(BulletIndex).other_turns(position):
-            best = max(pieces, key=relevance.__getitem__)
-            is_later = best > position and corpus.likeness(position, pieces) >= STILL_ALIKE
-            is_near = relevance[best] >= STILL_RELEVANT * relevance[position]
-            if is_later or (is_near and self.is_same_subject(position, best)):
-                found.append(best)
-        return sorted(found, reverse=True)[:MOST_ALIKE]
+        turns = list(corpus.derived(BulletIndex).session_turns(position))
+        at = next((n for n, pieces in enumerate(turns) if pieces[-1] >= position), len(turns))
+        if at == len(turns):
+            return position
+        parts = [read_parts(corpus.turn_text(pieces[0])) for pieces in turns[at:]]
+        likeness = [corpus.likeness(position, pieces) for pieces in turns[at:]]
+        numbers = range(1, len(parts))
+        if _asks_back(parts[0]):
+            found = (
+                n for n in numbers[:MOST_FOLLOWING]
+                if likeness[n] >= (ANSWERS if n == 1 else SAME_SUBJECT)
+                and _goes_on(parts[n], parts[n - 1])
+            )
+        else:
+            found = (
+                n for n in reversed(numbers)
+                if likeness[n] >= STILL_ALIKE and max(relevance[turns[at + n]]) >= STILL_RELEVANT * relevance[position]
+                and (_edits(parts[n]) or _goes_on(parts[n], parts[n - 1]))
+            )
+        return turns[at + next(found, 0)][-1]
 
     def _bullet(self, position: int, chunk: Chunk) -> tuple[int, str] | None:
         corpus = self._corpus

@@ -124,7 +124,7 @@ def _edits(turn: TurnParts) -> bool:
     return any(call.is_edit for line in turn.tools for call in file_calls(line))
 
 
-ALIKE = 0.5
+ALIKE = 0.45
 MOST_ALIKE = 4
 CHANGED_SHARED = 1.2
 ALSO_SHARED = 0.5
@@ -148,7 +148,15 @@ class ChangedTurns:
         for n in sorted(later, key=lambda n: (days[n], n), reverse=True):
             if self._shared(position, n) >= ALSO_SHARED and self._session_before(n) == sessions[position]:
                 return n
+            if self._gives_other_value(position, n):
+                return n
         return None
+
+    def _gives_other_value(self, position: int, later: int) -> bool:
+        """Return whether two turns edited one file, and give the same quantity different values."""
+        texts = [self._corpus.turn_text(n) for n in (position, later)]
+        edited = [{call.path for call in read_parts(text).file_calls if call.is_edit} for text in texts]
+        return not edited[0].isdisjoint(edited[1]) and _differ(*map(_values, texts))
 
     def _session_before(self, position: int) -> int:
         if position not in self._changed:
