@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Container, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -55,13 +56,25 @@ figures.
 ONE_WORD_RELEVANCE = 0.6
 """The same for a prompt with one word that names a subject: many entries have any one word."""
 
-OUR_QUESTION, QUESTION, NO_QUESTION = -0.09, -0.04, 0.17
-"""The relevance that the form of a prompt adds. "What do we do" and "which port is it" ask what was said. A
-task ("add a test for the port") or a question that any book answers ("how do I …") often shares words with a
-memory that does not help, so an entry must also have more of its words.
-"""
 
-SHARED_WORDS = {OUR_QUESTION: 0, QUESTION: 1, NO_QUESTION: 2}
+
+class Form(NamedTuple):
+    """What the form of a prompt asks of an entry: more relevance, this many of the prompt's words, or a cosine.
+
+    "What do we do" and "which port is it" ask what was said. A task ("add a test for the port") often shares
+    words with a memory that does not help, and so does a question that any book answers ("how do I …").
+    """
+
+    relevance: float
+    words: int
+    cosine: float
+
+
+OURS, QUESTION = Form(-0.09, 0, 0.42), Form(-0.04, 1, 0.42)
+TASK, GENERAL = Form(0.17, 2, 0.42), Form(0.17, 2, 1.0)
+COSINE_STEP = 0.02
+"""The cosine rises with each doubling of the memory, too."""
+
 USUAL_WEIGHT = 0.3
 """The rarity of a word that nearly every entry has, such as the year."""
 
@@ -184,15 +197,21 @@ def find_pointers(
     relevance, places = searcher.places(request)
     if session:
         relevance = np.where(corpus.where("session", lambda name: name == session), 0.0, relevance)
-    form = _form_of(prompt)
-    least = _least_relevance(searcher, subject) + form
-    if relevance.max() < least:
+    form, growth = _form_of(prompt), max(0.0, math.log2(len(corpus) / SMALL_MEMORY))
+    least = _least_relevance(searcher, subject) + form.relevance
+    cosines = searcher.cosines(prompt) if len(corpus.terms(subject)) > 1 else None
+    alike = np.zeros(len(corpus)) if cosines is None else np.nan_to_num(cosines)
+    is_near = (relevance >= least) | (alike >= form.cosine + COSINE_STEP * growth)
+    if not is_near.any():
         return []
     quotation = _Quotation(searcher, relevance, prompt, own_of)
     found: dict[int, Pointer] = {}
-    matches = [(float(max(relevance[[place.position, *place.merged]])), place) for place, _ in places]
-    matches = [one for one in matches if one[0] >= least]
-    matches = [one for one in matches if quotation.shared_words(one[1]) >= SHARED_WORDS[form]]
+    matches = []
+    for place, _ in places:
+        pieces = [place.position, *place.merged]
+        near, is_alike = float(max(relevance[pieces])), max(alike[pieces]) >= form.cosine + COSINE_STEP * growth
+        if is_alike or (near >= least and quotation.shared_words(place) >= form.words):
+            matches.append((near, place))
     # An entry that may not be quoted must not raise the bar.
     ranked = sorted(matches, key=lambda one: -one[0])
     best = next((near for near, place in ranked if quotation.pointer(place.position)), 1.0)
@@ -209,13 +228,15 @@ def find_pointers(
     return list(found.values())
 
 
-def _form_of(prompt: str) -> float:
+def _form_of(prompt: str) -> Form:
     is_long, prompt = len(prompt.split()) > QUESTION_WORDS, prompt[:QUESTION_CHARACTERS]
     proposed = _PROPOSES.match(prompt)
     is_task = proposed is not None and not subject_of(proposed[1])  # "can we add a test?"
-    if is_task or is_long or not _ASKS.search(prompt) or _GENERAL.match(prompt):
-        return NO_QUESTION
-    return OUR_QUESTION if _OURS.search(prompt) else QUESTION
+    if _GENERAL.match(prompt):
+        return GENERAL
+    if is_task or is_long or not _ASKS.search(prompt):
+        return TASK
+    return OURS if _OURS.search(prompt) else QUESTION
 
 
 def _least_relevance(searcher: Searcher, subject: str) -> float:

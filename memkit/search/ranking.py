@@ -181,6 +181,12 @@ class Searcher:
             self._embedded = (query, self.embedder.embed_query(query))
         return self._embedded[1]
 
+    def cosines(self, query: str) -> Scores | None:
+        """Return the best cosine of each chunk with `query`, or None without vectors."""
+        if self.embedder is None or not self.corpus.has_vectors:
+            return None
+        return self.corpus.cosines(self._vector(query))[1]
+
     def _nearest(self, found: _Found, request: SearchRequest) -> Iterator[Line]:
         near = found.raisable & (found.relevance >= NEAREST_RELEVANCE)
         for place, chunk in self._turns(self._places(found, request, near), MOST_NEAREST):
