@@ -59,21 +59,20 @@ ONE_WORD_RELEVANCE = 0.6
 
 
 class Form(NamedTuple):
-    """What the form of a prompt asks of an entry: more relevance, this many of the prompt's words, or a cosine.
+    """How much more relevance the form of a prompt asks of an entry, and how many of its words.
 
     "What do we do" and "which port is it" ask what was said. A task ("add a test for the port") often shares
-    words with a memory that does not help, and so does a question that any book answers ("how do I …").
+    words with a memory that does not help, and so does a question that any book answers ("explain …").
     """
 
     relevance: float
     words: int
-    cosine: float
 
 
-OURS, QUESTION = Form(-0.09, 0, 0.42), Form(-0.04, 1, 0.42)
-TASK, GENERAL = Form(0.17, 2, 0.42), Form(0.17, 2, 1.0)
-COSINE_STEP = 0.02
-"""The cosine rises with each doubling of the memory, too."""
+OURS, QUESTION, TASK, GENERAL = Form(-0.09, 0), Form(-0.04, 1), Form(0.17, 2), Form(0.4, 2)
+
+LEAST_COSINE, COSINE_STEP = 0.42, 0.02
+"""An entry with this cosine needs no word of a question. To a task, it must be a decision."""
 
 USUAL_WEIGHT = 0.3
 """The rarity of a word that nearly every entry has, such as the year."""
@@ -101,7 +100,8 @@ _PROPOSES = re.compile(
 _GENERAL = re.compile(
     r"""\A\W*(?:(?:and|so|but|ok|please)\s+)?(?:explain|show|how\ to
     |how\ (?:do|does|can|could|would|should)\ (?:i|you|one|someone)
-    |what(?:\ is|\ are|['’]?s)\ (?:an?|the\ difference\ between|next|up|on)
+    |what(?:\ is|\ are|['’]?s)\ (?:an?|the\ difference\ between|next|up|on)|how\ (?:is|are|does)\ an?
+    |(?:is|are|can|does)\ \w+\ .*\b(?:faster|better|slower|in\ parallel)\b|why\ (?:is|are|does|do)\ .*\bin\ this
     |what\ (?:do|does)\b.*\b(?:do|mean)|(?:can|could|would|will)\ you(?!\ (?:remind|tell))
     |should\ i|is\ (?:this|that|it)|(?:why|where|what|how)\ (?:is|are|does|do|did)\ (?:this|that|it|these|my)
     |.*\b(?:in\ general|by\ default|pros\ and\ cons|on\ my\ machine|best\ practice)
@@ -197,20 +197,23 @@ def find_pointers(
     relevance, places = searcher.places(request)
     if session:
         relevance = np.where(corpus.where("session", lambda name: name == session), 0.0, relevance)
-    form, growth = _form_of(prompt), max(0.0, math.log2(len(corpus) / SMALL_MEMORY))
-    least = _least_relevance(searcher, subject) + form.relevance
-    cosines = searcher.cosines(prompt) if len(corpus.terms(subject)) > 1 else None
-    alike = np.zeros(len(corpus)) if cosines is None else np.nan_to_num(cosines)
-    is_near = (relevance >= least) | (alike >= form.cosine + COSINE_STEP * growth)
-    if not is_near.any():
+    form, doublings = _form_of(prompt), max(0.0, math.log2(len(corpus) / SMALL_MEMORY))
+    least = _least_relevance(searcher, subject, doublings) + form.relevance
+    alike = np.zeros(len(corpus))
+    if form is not GENERAL and len(corpus.terms(subject)) > 1:
+        alike = np.where(relevance > 0, searcher.cosines(prompt), 0.0)
+    is_alike = alike >= LEAST_COSINE + COSINE_STEP * doublings
+    if not is_alike.any() and relevance.max() < least:
         return []
     quotation = _Quotation(searcher, relevance, prompt, own_of)
     found: dict[int, Pointer] = {}
     matches = []
     for place, _ in places:
         pieces = [place.position, *place.merged]
-        near, is_alike = float(max(relevance[pieces])), max(alike[pieces]) >= form.cosine + COSINE_STEP * growth
-        if is_alike or (near >= least and quotation.shared_words(place) >= form.words):
+        near = float(max(relevance[pieces]))
+        if (near >= least and quotation.shared_words(place) >= form.words) or (
+            is_alike[pieces].any() and (form is not TASK or quotation.decides(place))
+        ):
             matches.append((near, place))
     # An entry that may not be quoted must not raise the bar.
     ranked = sorted(matches, key=lambda one: -one[0])
@@ -239,10 +242,9 @@ def _form_of(prompt: str) -> Form:
     return OURS if _OURS.search(prompt) else QUESTION
 
 
-def _least_relevance(searcher: Searcher, subject: str) -> float:
+def _least_relevance(searcher: Searcher, subject: str, doublings: float) -> float:
     corpus = searcher.corpus
-    least = LEAST_RELEVANCE + RELEVANCE_STEP * max(0.0, math.log2(len(corpus) / SMALL_MEMORY))
-    least = min(least, MOST_RELEVANCE)
+    least = min(LEAST_RELEVANCE + RELEVANCE_STEP * doublings, MOST_RELEVANCE)
     if len(corpus.terms(subject)) < 2:
         least = ONE_WORD_RELEVANCE
     return least if searcher.embedder is not None and corpus.has_vectors else least + WORDS_RELEVANCE
@@ -382,6 +384,14 @@ class _Quotation:
                 self._changes.add(later)
                 position = later if self.pointer(later) else position
         return position
+
+    def decides(self, place: Place) -> bool:
+        """Return whether the prompt of the turn to quote is a decision."""
+        position = self.current(place)
+        turns = list(self._corpus.derived(BulletIndex).session_turns(position))
+        at = next((n for n, pieces in enumerate(turns) if pieces[-1] >= position), 0)
+        parts = [read_parts(self._corpus.turn_text(pieces[0])) for pieces in turns[max(0, at - 1) : at + 1]]
+        return bool(parts) and bool(decisions(parts[-1].prompt, parts[0].answer if at else ""))
 
     def is_same_subject(self, position: int, other: int) -> bool:
         """Return whether two entries are of one session, and alike as far as vectors tell."""

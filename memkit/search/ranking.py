@@ -181,11 +181,11 @@ class Searcher:
             self._embedded = (query, self.embedder.embed_query(query))
         return self._embedded[1]
 
-    def cosines(self, query: str) -> Scores | None:
-        """Return the best cosine of each chunk with `query`, or None without vectors."""
+    def cosines(self, query: str) -> Scores:
+        """Return the best cosine of each chunk with `query`; 0 without vectors."""
         if self.embedder is None or not self.corpus.has_vectors:
-            return None
-        return self.corpus.cosines(self._vector(query))[1]
+            return np.zeros(len(self.corpus))
+        return np.nan_to_num(self.corpus.cosines(self._vector(query))[1])
 
     def _nearest(self, found: _Found, request: SearchRequest) -> Iterator[Line]:
         near = found.raisable & (found.relevance >= NEAREST_RELEVANCE)
