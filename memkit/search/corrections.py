@@ -29,7 +29,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memkit.index.chunk import Chunk
-from memkit.journal.tool_lines import file_calls
 from memkit.journal.turn_parts import TurnParts, read_parts
 from memkit.search.excerpts import sentences_of
 from memkit.search.selection import BulletIndex, NewerEntry, Place
@@ -107,8 +106,8 @@ def decided_first(corpus: Corpus, ranked: Iterator[tuple[Place, Chunk]]) -> Iter
             and (text.date, other.position) > (chunk.date, place.position)
             and other.score >= DECIDED_SHARE * place.score
         ]
-        if following and _ASKS.search((asked := parts(number)).prompt) and not _edits(asked):
-            decided = next((n for n in following if _decides(parts(n))), None)
+        if following and _ASKS.search((asked := parts(number)).prompt) and not _edited(asked):
+            decided = next((n for n in following if _goes_on(parts(n))), None)
             if decided is not None:
                 other, text = first.pop(decided)
                 first.insert(number, (other._replace(score=place.score), text))
@@ -116,16 +115,21 @@ def decided_first(corpus: Corpus, ranked: Iterator[tuple[Place, Chunk]]) -> Iter
     yield from ranked
 
 
-def _decides(turn: TurnParts) -> bool:
-    return len(turn.prompt.split()) <= MOST_WORDS and _edits(turn)
+def _goes_on(turn: TurnParts) -> bool:
+    return len(turn.prompt.split()) <= MOST_WORDS and bool(_edited(turn))
 
 
-def _edits(turn: TurnParts) -> bool:
-    return any(call.is_edit for line in turn.tools for call in file_calls(line))
+def _edited(turn: TurnParts) -> set[str]:
+    return {call.path for call in turn.file_calls if call.is_edit}
 
 
-ALIKE = 0.45
+ALIKE, FILE_ALIKE = 0.5, 0.4
+"""The cosine of two turns on one subject, and of two that edited the same file."""
+
 MOST_ALIKE = 4
+MOST_NAMING = 8
+"""A file that more chunks name is no sign that two turns are about the same."""
+
 CHANGED_SHARED = 1.2
 ALSO_SHARED = 0.5
 """A later turn that describes a change belongs to the earlier session that has most of its rare terms."""
@@ -144,19 +148,20 @@ class ChangedTurns:
     def change_of(self, position: int, near: NDArray[np.bool_]) -> int | None:
         """Return the newest of the `near` turns that changes the one at `position`, or None."""
         days, sessions = self._corpus.columns["day"], self._corpus.columns["session"]
-        later = [n for n in self._alike(position, near) if (days[n], n) > (days[position], position)]
+        later = [n for n in self._alike(position, near, FILE_ALIKE) if (days[n], n) > (days[position], position)]
         for n in sorted(later, key=lambda n: (days[n], n), reverse=True):
-            if self._shared(position, n) >= ALSO_SHARED and self._session_before(n) == sessions[position]:
+            is_told = self._corpus.likeness(position, [n]) >= ALIKE and self._shared(position, n) >= ALSO_SHARED
+            if is_told and self._session_before(n) == sessions[position]:
                 return n
-            if self._gives_other_value(position, n):
+            if self._edited(position) & _edited(read_parts(self._corpus.turn_text(n))):
                 return n
         return None
 
-    def _gives_other_value(self, position: int, later: int) -> bool:
-        """Return whether two turns edited one file, and give the same quantity different values."""
-        texts = [self._corpus.turn_text(n) for n in (position, later)]
-        edited = [{call.path for call in read_parts(text).file_calls if call.is_edit} for text in texts]
-        return not edited[0].isdisjoint(edited[1]) and _differ(*map(_values, texts))
+    def _edited(self, position: int) -> set[str]:
+        """Return the files that a turn edited, without those that many turns name."""
+        files = _edited(read_parts(self._corpus.turn_text(position)))
+        held = ((one, self._corpus.holders(one)) for one in files)
+        return {one for one, turns in held if turns is not None and np.count_nonzero(turns) <= MOST_NAMING}
 
     def _session_before(self, position: int) -> int:
         if position not in self._changed:
@@ -173,12 +178,12 @@ class ChangedTurns:
         shared = set(lexical.terms(told)).intersection(lexical.terms(corpus.chunk(position).content))
         return float(lexical.rarity(shared))
 
-    def _alike(self, position: int, near: NDArray[np.bool_]) -> list[int]:
+    def _alike(self, position: int, near: NDArray[np.bool_], least: float = ALIKE) -> list[int]:
         """Return the most similar of the `near` turns in other sessions, best first."""
         corpus, sessions = self._corpus, self._corpus.columns["session"]
         _, likeness = corpus.cosines(corpus.direction(position).astype(np.float32))
         near = near & corpus.is_turn & (sessions >= 0) & (sessions != sessions[position])
-        found = np.flatnonzero(near & (likeness >= ALIKE)).tolist()
+        found = np.flatnonzero(near & (likeness >= least)).tolist()
         best = sorted(found, key=lambda n: -likeness[n])[:MOST_ALIKE]
         return [n for n in best if corpus.root(n) == corpus.root(position)]
 
