@@ -101,7 +101,8 @@ _GENERAL = re.compile(
     r"""\A\W*(?:(?:and|so|but|ok|please)\s+)?(?:explain|show|how\ to
     |how\ (?:do|does|can|could|would|should)\ (?:i|you|one|someone)
     |what(?:\ is|\ are|['’]?s)\ (?:an?|the\ difference\ between|next|up|on)|how\ (?:is|are|does)\ an?
-    |(?:is|are|can|does)\ \w+\ .*\b(?:faster|better|slower|in\ parallel)\b|why\ (?:is|are|does|do)\ .*\bin\ this
+    |(?:is|are|can|does)\ \w+\ .*\b(?:faster|better|slower|in\ parallel)\b
+    |why\ (?:is|are|does|do)\ .*\bin\ this
     |what\ (?:do|does)\b.*\b(?:do|mean)|(?:can|could|would|will)\ you(?!\ (?:remind|tell))
     |should\ i|is\ (?:this|that|it)|(?:why|where|what|how)\ (?:is|are|does|do|did)\ (?:this|that|it|these|my)
     |.*\b(?:in\ general|by\ default|pros\ and\ cons|on\ my\ machine|best\ practice)
@@ -116,17 +117,14 @@ NEAR_BEST = 0.7
 """The least share of the best relevance that the other pointers have."""
 
 SAME_SUBJECT = 0.5
-STILL_RELEVANT = 0.8
-STILL_ALIKE = 0.7
-"""A turn of the session is on the same subject with this cosine and this share of the relevance of the turn
-that matches, or later with this cosine.
-"""
+STILL_RELEVANT, STILL_ALIKE = 0.8, 0.7
+"""A later turn of the session changes one with this share of its relevance, and this cosine."""
 
 STILL_ASKED = 0.4
 """A turn of another session replaces a turn that it changes if it has this share of its relevance."""
 
-MOST_FOLLOWING, ANSWERS = 2, 0.33
-"""A question is settled by one of this many next prompts, the first of which has at least this cosine."""
+ANSWERS = (0.33, SAME_SUBJECT)
+"""The next prompts of a session that may settle a question, by their least cosine."""
 
 NAMED_WORDS = 2
 """The words of the prompt or of the title that a quote without a title must have."""
@@ -212,7 +210,7 @@ def find_pointers(
         pieces = [place.position, *place.merged]
         near = float(max(relevance[pieces]))
         if (near >= least and quotation.shared_words(place) >= form.words) or (
-            is_alike[pieces].any() and (form is not TASK or quotation.decides(place))
+            is_alike[pieces].any() and (form is not TASK or quotation.decides(quotation.current(place)))
         ):
             matches.append((near, place))
     # An entry that may not be quoted must not raise the bar.
@@ -325,14 +323,10 @@ def quotable_line(text: str, limit: int = TEXT_CHARACTERS) -> str:
 
 def _asks_back(turn: TurnParts) -> bool:
     """Return whether a turn leaves something to decide: its answer offers, or it only answers a question."""
+    if stated(turn.answer):
+        return False
     is_question = _ASKS.search(turn.prompt) is not None or "?" in turn.prompt
     return _OFFERS.search(turn.answer) is not None or (is_question and not _edits(turn))
-
-
-def _goes_on(turn: TurnParts, before: TurnParts) -> bool:
-    """Return whether a prompt decides what was asked before, or has it done in a few words."""
-    is_short = len(turn.prompt.split()) <= MOST_WORDS
-    return (is_short and _edits(turn)) or bool(decisions(turn.prompt, before.answer))
 
 
 def _edits(turn: TurnParts) -> bool:
@@ -368,7 +362,7 @@ class _Quotation:
         return sum(one in ids for one in recent)
 
     def current(self, place: Place) -> int:
-        """Return the position of a place, or of the later entry that settles or changes it and may be quoted."""
+        """Return the position of a place, or of the later entry that settles or changes it, if quotable."""
         matched = position = place.position
         if place.changed_by and self.pointer(place.changed_by.position):
             position = place.changed_by.position
@@ -385,13 +379,11 @@ class _Quotation:
                 position = later if self.pointer(later) else position
         return position
 
-    def decides(self, place: Place) -> bool:
-        """Return whether the prompt of the turn to quote is a decision."""
-        position = self.current(place)
-        turns = list(self._corpus.derived(BulletIndex).session_turns(position))
-        at = next((n for n, pieces in enumerate(turns) if pieces[-1] >= position), 0)
-        parts = [read_parts(self._corpus.turn_text(pieces[0])) for pieces in turns[max(0, at - 1) : at + 1]]
-        return bool(parts) and bool(decisions(parts[-1].prompt, parts[0].answer if at else ""))
+    def decides(self, position: int) -> bool:
+        """Return whether the prompt of the turn is a decision."""
+        at, turns = self._session(position)
+        before = self._parts(turns[at - 1]).answer if at else ""
+        return bool(decisions(self._parts(turns[at]).prompt, before))
 
     def is_same_subject(self, position: int, other: int) -> bool:
         """Return whether two entries are of one session, and alike as far as vectors tell."""
@@ -451,26 +443,29 @@ class _Quotation:
         one that is much like it.
         """
         corpus, relevance = self._corpus, self._relevance
-        turns = list(corpus.derived(BulletIndex).session_turns(position))
-        at = next((n for n, pieces in enumerate(turns) if pieces[-1] >= position), len(turns))
-        if at == len(turns):
-            return position
-        parts = [read_parts(corpus.turn_text(pieces[0])) for pieces in turns[at:]]
-        likeness = [corpus.likeness(position, pieces) for pieces in turns[at:]]
-        numbers = range(1, len(parts))
-        if _asks_back(parts[0]):
-            found = (
-                n for n in numbers[:MOST_FOLLOWING]
-                if likeness[n] >= (ANSWERS if n == 1 else SAME_SUBJECT)
-                and _goes_on(parts[n], parts[n - 1])
-            )
+        at, turns = self._session(position)
+        later = [(pieces, corpus.likeness(position, pieces)) for pieces in turns[at + 1 :]]
+        if _asks_back(self._parts(turns[at])):
+            following = zip(later, ANSWERS, strict=False)
+            near = [pieces for (pieces, alike), least in following if alike >= least]
         else:
-            found = (
-                n for n in reversed(numbers)
-                if likeness[n] >= STILL_ALIKE and max(relevance[turns[at + n]]) >= STILL_RELEVANT * relevance[position]
-                and (_edits(parts[n]) or _goes_on(parts[n], parts[n - 1]))
-            )
-        return turns[at + next(found, 0)][-1]
+            least = STILL_RELEVANT * relevance[position]
+            near = [pieces for pieces, alike in reversed(later) if alike >= STILL_ALIKE]
+            near = [pieces for pieces in near if max(relevance[pieces]) >= least]
+        return next((pieces[-1] for pieces in near if self._goes_on(pieces[-1])), position)
+
+    def _session(self, position: int) -> tuple[int, list[list[int]]]:
+        """Return the turns of a turn's session, each as its pieces, and the number of that one."""
+        turns = list(self._corpus.derived(BulletIndex).session_turns(position)) or [[position]]
+        return next(n for n, pieces in enumerate(turns) if pieces[-1] >= position), turns
+
+    def _parts(self, pieces: list[int]) -> TurnParts:
+        return read_parts(self._corpus.turn_text(pieces[0]))
+
+    def _goes_on(self, position: int) -> bool:
+        """Return whether a turn does in a few words what was talked about, or its prompt decides it."""
+        turn = read_parts(self._corpus.turn_text(position))
+        return (len(turn.prompt.split()) <= MOST_WORDS and _edits(turn)) or self.decides(position)
 
     def _bullet(self, position: int, chunk: Chunk) -> tuple[int, str] | None:
         corpus = self._corpus

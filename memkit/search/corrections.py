@@ -148,9 +148,11 @@ class ChangedTurns:
     def change_of(self, position: int, near: NDArray[np.bool_]) -> int | None:
         """Return the newest of the `near` turns that changes the one at `position`, or None."""
         days, sessions = self._corpus.columns["day"], self._corpus.columns["session"]
-        later = [n for n in self._alike(position, near, FILE_ALIKE) if (days[n], n) > (days[position], position)]
+        alike = self._alike(position, near, FILE_ALIKE)
+        later = [n for n in alike if (days[n], n) > (days[position], position)]
         for n in sorted(later, key=lambda n: (days[n], n), reverse=True):
-            is_told = self._corpus.likeness(position, [n]) >= ALIKE and self._shared(position, n) >= ALSO_SHARED
+            is_alike = self._corpus.likeness(position, [n]) >= ALIKE
+            is_told = is_alike and self._shared(position, n) >= ALSO_SHARED
             if is_told and self._session_before(n) == sessions[position]:
                 return n
             if self._edited(position) & _edited(read_parts(self._corpus.turn_text(n))):

@@ -195,6 +195,38 @@ def test_the_turn_that_decided_is_quoted(tmp_path: Path, real_embedder: Embedder
     assert text == "Redux goes, the upload state lives in Zustand. It is small."
 
 
+def test_the_answer_to_a_proposal_is_quoted(tmp_path: Path, real_embedder: Embedder) -> None:
+    turns = [
+        ("How long may a stock reservation of a cart last?", "Sensible options: 5 minutes, 15 minutes, or until checkout ends."),
+        ("15 minutes", "`TTL` in `stock/hold.py` is 15 minutes now."),
+        ("Load test", "Carts with the same products lock each other; the reservation sorts by SKU now."),
+    ]
+    (text, *_) = said(remember(tmp_path, real_embedder, *turns), "how long do we hold stock for a cart?")
+    assert text.endswith("`TTL` in `stock/hold.py` is 15 minutes now.")
+
+
+def test_a_later_edit_of_the_same_file_replaces_a_decision(tmp_path: Path, real_embedder: Embedder) -> None:
+    held = "**Did** Edit stock/hold.py\n\n**Answered** A cart's stock is held for {} minutes (`TTL`)."
+    files = {
+        f"{date}.md": f"# {date}\n\n## 09:00 Work <!-- session:{n * 8} -->\n\n### 09:00 {prompt} <!-- turn:{n * 8} -->\n{body}\n"
+        for n, date, prompt, body in (
+            ("a", "2026-11-10", "Hold the stock of a cart for 15 minutes", held.format(15)),
+            ("b", "2026-11-25", "Klarna customers take too long, hold the stock of a cart longer", held.format(30)),
+        )
+    }
+    (text, *rest) = said(embedded(tmp_path, {**files, **DAYS}, real_embedder), "how long is stock held for a cart in checkout?")
+    assert "30 minutes" in text
+    assert not any("15 minutes" in one for one in rest)
+
+
+def test_a_task_gets_a_decision_of_the_same_meaning(tmp_path: Path, real_embedder: Embedder) -> None:
+    task = "add the customer's mail address to the log line of a failed payment"
+    ruled = ("From now on never log personal data of customers.", "Agreed: names and addresses are dropped from every log line.")
+    told = ("What do log lines of payments look like?", "A log line of a payment has the order and the amount of the customer.")
+    assert said(remember(tmp_path / "a", real_embedder, ruled), task)
+    assert said(remember(tmp_path / "b", real_embedder, told), task) == []
+
+
 CHANGED = "The upload proxy waits 900 s instead of 300 s before it times out."
 
 
