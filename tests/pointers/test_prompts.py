@@ -220,9 +220,9 @@ def test_a_later_edit_of_the_same_file_replaces_a_decision(tmp_path: Path, real_
 
 
 def test_a_task_gets_a_decision_of_the_same_meaning(tmp_path: Path, real_embedder: Embedder) -> None:
-    task = "add the customer's mail address to the log line of a failed payment"
-    ruled = ("From now on never log personal data of customers.", "Agreed: names and addresses are dropped from every log line.")
-    told = ("What do log lines of payments look like?", "A log line of a payment has the order and the amount of the customer.")
+    task = "write the full recipient to the logs when a label fails to print"
+    ruled = ("From now on never write names or addresses of recipients to a log.", "Agreed: they are dropped from each line.")
+    told = ("What does the log tell when printing fails?", "Each line has the time, the order, and what the printer answered.")
     assert said(remember(tmp_path / "a", real_embedder, ruled), task)
     assert said(remember(tmp_path / "b", real_embedder, told), task) == []
 
