@@ -121,7 +121,7 @@ const OF_SERVER = /^(page\/key|live|projects|fix|summaries)$/;
 
 /** Return why nothing can be changed in the project that is shown, or "". */
 export function readOnly(): string {
-  return scope() && scope() !== ALL ? `This page only reads other projects. Run \`memkit serve --open\` in ${scope()} to change it.` : "";
+  return scope() && scope() !== ALL ? `This page only reads other projects. To change it, run “memkit serve --open” in ${scope()}.` : "";
 }
 
 /** Return the response to a request. Raise `ApiError` unless it is a success. */

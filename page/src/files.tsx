@@ -6,7 +6,6 @@ import { LANGUAGE, minute, plural, shortDay } from "./format";
 import { useChanges } from "./live";
 import { InlineMarkdown, RowText } from "./markdown";
 import { Empty, Missing, Title } from "./parts";
-import { OneOf } from "./projects";
 import { go, href, type Route } from "./router";
 import { colorsOf, dotClass, useTopics } from "./topic_data";
 import { mondayOf, weekOf } from "./weeks";
@@ -24,15 +23,6 @@ const FEW_WEEKS = 9;
 const LEAST_MOST = 6;
 const MONTH = new Intl.DateTimeFormat(LANGUAGE, { month: "short", timeZone: "UTC" });
 const DAY = new Intl.DateTimeFormat(LANGUAGE, { month: "short", day: "numeric", timeZone: "UTC" });
-
-export function AllFiles() {
-  return (
-    <>
-      <Title>Files</Title>
-      <OneOf view="files" />
-    </>
-  );
-}
 
 export function Files() {
   const { data, error, reload } = useAnswer<FileMap>("files", {}, true);

@@ -63,7 +63,7 @@ export function Health({ route: _ }: { route: Route }) {
         <div class="health">
           {!isAll && <Findings data={data} reload={reload} />}
           <Costs cost={data.cost} sends={data.sends} />
-          {isAll ? <OneOf view="health" /> : <Holds data={data} />}
+          {isAll ? <OneOf view="health" what="Health, and what the memory holds, are shown" /> : <Holds data={data} />}
         </div>
       )}
     </>

@@ -94,10 +94,10 @@ function SessionsAfter({ projects, after, day }: { projects: ListedProject[]; af
 }
 
 /** The projects, in the place of a view that shows one at a time. */
-export function OneOf({ view }: { view: string }) {
+export function OneOf({ view, what }: { view: string; what: string }) {
   return (
     <section class="day">
-      <p class="muted">These are shown of one project at a time:</p>
+      <p class="muted">{what} of one project at a time:</p>
       <ul class="rows">
         {useProjects().map((one) => (
           <li key={one.root}>
@@ -111,6 +111,8 @@ export function OneOf({ view }: { view: string }) {
     </section>
   );
 }
+
+export const AllFiles = () => [<Title>Files</Title>, <OneOf view="files" what="Files are shown" />];
 
 const MOST_PROJECTS = 20;
 

@@ -2,9 +2,9 @@
 import type { ComponentType } from "preact";
 import { Around } from "./around";
 import { Entry } from "./entry";
-import { AllFiles, FileHistory, Files } from "./files";
+import { FileHistory, Files } from "./files";
 import { Health } from "./health";
-import { AllSessions, AllTopics } from "./projects";
+import { AllFiles, AllSessions, AllTopics } from "./projects";
 import type { Route } from "./router";
 import { Search } from "./search";
 import { Session } from "./session";
