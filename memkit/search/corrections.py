@@ -9,8 +9,8 @@ The point of the earlier entry is its sentences that match the question. A later
 - that sentence and the point share `LEAST_SHARED` rare terms, and more in long turns, which share words by
   chance.
 
-So a test, a bug, or a question about the same subject changes nothing, and neither does the work that carries out
-what the earlier entry decided: it has no words besides. `docs/benchmarks.md` has the figures.
+So a test, a bug, or a question about the same subject changes nothing, nor does the work that carries out
+what the earlier entry decided, and has no words besides. `docs/benchmarks.md` has the figures.
 
 Inside a session, a question has the words that somebody searches for, and the answer to "ok, the second" says
 what was done. So a turn that asked comes after a later one that edited files on a short word, if that one
@@ -284,7 +284,7 @@ class NewestFirst:
         position = earlier.place.position
         best, text = needed, ""
         for sentence in self._sentences(later.place.position, later.chunk.content):
-            if not sentence.speaks and not sentence.values or self._carries_out(sentence, earlier):
+            if not (sentence.speaks or sentence.values) or self._carries_out(sentence, earlier):
                 continue
             for point in self._match(position, earlier.chunk.content):
                 if sentence.speaks or _differ(point.values, sentence.values):
