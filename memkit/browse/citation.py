@@ -14,14 +14,18 @@ from typing import TypedDict
 
 from memkit import anchors
 from memkit.browse.transcript import find_original, is_recorded
-from memkit.bullets import WrittenBullet, read_bullets, sentences
+from memkit.bullets import EDITED, WrittenBullet, read_bullets, sentences
 from memkit.conversation.turn import Message, MessageView
 from memkit.errors import AmbiguousIdError, NotFoundError
 from memkit.journal.day_file import DayFile
 from memkit.journal.journal import Journal
-from memkit.journal.markup import short_id
+from memkit.journal.markup import one_line, short_id
+from memkit.journal.tool_lines import file_calls
+from memkit.journal.turn_parts import read_parts
 from memkit.paths import Home
 from memkit.projects.project import Project
+
+EDITS_CHARACTERS = 400
 
 _TERM = re.compile(r"[^\W_]{2,}(?:[./_-][^\W_]+)*")
 
@@ -100,9 +104,11 @@ def find_citation(
     ]
     excerpt, place = _best(bullet, texts)
     source = "archive" if original and original.archive else "transcript"
-    if place < 0:
-        sections = filter(None, map(content.find_turn, bullet.turns))
-        excerpt, _ = _best(bullet, [(anchors.strip(content.text(one)), 0) for one in sections])
+    sections = [anchors.strip(content.text(one)) for one in map(content.find_turn, bullet.turns) if one]
+    if bullet.text.startswith(EDITED) and (edits := _edits(sections)):  # what was said may not name the files
+        excerpt, place, source = edits, -1, "journal"
+    elif place < 0:
+        excerpt, _ = _best(bullet, [(one, 0) for one in sections])
         source = "journal" if excerpt else ""
     first = max(0, place - context)
     return Citation(
@@ -131,6 +137,13 @@ def _find_bullet(journal: Journal, prefix: str) -> tuple[str, DayFile, int, Writ
         shown = ", ".join(sorted(found)[:5])
         raise AmbiguousIdError(f"{prefix!r} matches several citations: {shown}")
     return next(iter(found.values()))
+
+
+def _edits(sections: Iterable[str]) -> str:
+    """Return the lines of the calls that edited files, on one line."""
+    lines = (line for one in sections for line in read_parts(one).tools)
+    edits = dict.fromkeys(line for line in lines if any(call.is_edit for call in file_calls(line)))
+    return one_line(" · ".join(edits), EDITS_CHARACTERS)
 
 
 def _best(bullet: WrittenBullet, texts: Iterable[tuple[str, int]]) -> tuple[str, int]:

@@ -11,6 +11,7 @@ from itertools import dropwhile, islice
 from typing import TYPE_CHECKING, TypedDict
 
 from memkit.agents.registry import is_by
+from memkit.bullets import OPEN
 from memkit.errors import JournalError, MemkitError
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.journal import Journal
@@ -164,7 +165,7 @@ def remarks(
 def open_questions(
     projects: Iterable[Project], filters: SessionFilters, announce: Callable[[str], None]
 ) -> Iterator[Line]:
-    """Yield the questions with which sessions ended, newest first, each once; `text` has no label.
+    """Yield what sessions left open at their end, and notes that begin with "Open:", newest first, each once.
 
     One after which its session went on is left out: it was answered, or it no longer mattered.
     Branch and file are those of the last day of a session.
@@ -174,17 +175,20 @@ def open_questions(
     found = list(_read_days(projects, filters.since, "", announce))
     for root, day, content in sorted(found, key=lambda one: one[1], reverse=True):
         for heading, turns in reversed(list(content.groups())):
-            if heading is None or "session" not in heading.pairs or heading.pairs["session"] in ended:
+            pairs = {} if heading is None else heading.pairs
+            title = heading_title(heading).removeprefix("Note: ") if heading and "note" in pairs else ""
+            session = pairs.get("session", "")
+            if heading is None or session in ended or not (session or title.startswith(OPEN)):
                 continue
-            session = heading.pairs["session"]
-            ended.add(session)
+            ended |= {session} - {""}
             is_later = filters.until and day[:10] > filters.until
             if is_later or not filters.includes(session):
                 continue
             if not _is_wanted(content, heading.pairs.get("branch", ""), turns, filters):
                 continue
             minute = max((one.minute for one in turns or [heading]), default="")
-            for name, text in open_lines(content, heading, turns):
+            noted = [(pairs["note"], title.removeprefix(OPEN))] if title else []
+            for name, text in noted or open_lines(content, heading, turns):
                 if text and text not in seen:
                     seen.add(text)
                     yield Line(f"{day[:10]} {minute}".strip(), unescape(text), name, session, root)

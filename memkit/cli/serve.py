@@ -56,7 +56,7 @@ def serve_command(
 
     Each request needs a key. `key` makes one and shows it once, `keys` lists them, `revoke ID` removes one.
     A key with the role read can search and read; write can also store; admin can also erase, and list jobs.
-    /openapi.json describes the API. Needs the packages fastapi, limits, and uvicorn.
+    /openapi.json describes the API. Needs the packages fastapi and uvicorn.
 
     With --open, it also shows a link to a page of the memory, and opens it. The link works once, for 10
     minutes, and the page as long as the server. That needs no key.

@@ -30,7 +30,7 @@ EXTRAS = {
     "ollama": ("ollama>=0.4,<1",),
     "openai": ("openai>=1.0,<4",),
     "sentence-transformers": ("sentence-transformers>=3.0,<7",),
-    "serve": ("fastapi>=0.120,<1", "limits>=5.0,<6", "uvicorn>=0.35,<1"),
+    "serve": ("fastapi>=0.120,<1", "uvicorn>=0.35,<1"),
     "sync": ("pyrage>=1.2,<2",),
     "topics": ("scikit-learn>=1.5,<2",),
     "voyage": ("voyageai>=0.3,<1",),

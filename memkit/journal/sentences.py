@@ -36,7 +36,13 @@ WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{4}")
 PLAN = wording_pattern("plan", r"(?:(?:now|next|first|then|so|and|ok(?:ay)?|good|great|actually),? +)*")
 """The start of a sentence that announces a step or repeats the request, and states no result."""
 
+MOST_ENDS = 6
+"""The last sentences of an answer, in which it says what is left to do."""
+
 _TO_DO, _COURTESY = wording_pattern("to do"), wording_pattern("courtesy")
+_LEFT_OPEN, _UNDONE_WORK = wording_pattern("left open", "^", r"(?::\s*|$)"), wording_pattern("undone work")
+_ITEM = re.compile(r"^(?:(?:[-*•]|\d+[.)])\s+)?(?:\[ \]\s+)?")
+_NOTHING = re.compile(r"^(?:all|everything|none)\b|\b(?:no|nothing|nichts|rien|nada)\b", re.IGNORECASE)
 _FILLERS = frozenset(" ".join(wording("fillers")).split())
 _UNTOLD = STOP_WORDS["english"] | _FILLERS | frozenset(" ".join(wording("untold")).split())
 _CONTRACTED = re.compile(r"n?['’](?:s|t|d|ll|m|re|ve)$")
@@ -109,6 +115,23 @@ def last_question(text: str) -> str:
     return ends[-1] if ends and not says_nothing(ends[-1]) else ""
 
 
+def open_point(text: str) -> str:
+    """Return the question at the end of a text, or what it says there is not done; "" if there is neither."""
+    if asked := last_question(text):
+        return asked
+    ends = [_ITEM.sub("", one) for one in prose_sentences(text)[-MOST_ENDS:] if _WORDS.search(one)]
+    for n, said in reversed(list(enumerate(ends))):
+        label = _LEFT_OPEN.match(said)
+        told = (said[label.end() :] or " ".join(ends[n + 1 : n + 2])) if label else said
+        if (label or _UNDONE_WORK.search(said)) and not _NOTHING.search(told) and not says_nothing(told):
+            return "" if _COURTESY.search(told) else told
+    return ""
+
+
 def plan(prompt: str) -> str:
-    """Return the first sentence of a prompt that names a task for a person, or ""."""
-    return next((one for one in prose_sentences(prompt) if _TO_DO.search(one) and not one.endswith("?")), "")
+    """Return the first sentence of a prompt that names a task for a person, or calls itself open, or ""."""
+    for one in prose_sentences(prompt):
+        label = _LEFT_OPEN.match(one)
+        if label or (_TO_DO.search(one) and not one.endswith("?")):
+            return one[label.end() :] if label else one
+    return ""

@@ -31,7 +31,7 @@ from memkit.journal.outcomes import (
     outcome,
     shared_subject,
 )
-from memkit.journal.sentences import last_question
+from memkit.journal.sentences import open_point
 from memkit.journal.turn_parts import TurnParts, read_parts
 from memkit.privacy.redact import redact
 from memkit.text import one_line as folded
@@ -182,7 +182,7 @@ def _committed(one: DaySession) -> str:
 def turn_outcome(section: str) -> str:
     """Return what came of a turn, with its open question, or "". `section` is the turn in a day file."""
     parts = read_parts(section)
-    said, asked = outcome([parts]), last_question(parts.answer)
+    said, asked = outcome([parts]), open_point(parts.answer)
     if asked and asked not in said:
         said = " · ".join(filter(None, [said, f"{OPEN}{asked}"]))
     return _shown(redact(said))
@@ -202,7 +202,7 @@ def open_lines(content: DayFile, heading: Section, turns: Sequence[Section]) -> 
     bullets = [one for _, one in read_bullets(content.lines[heading.start + 1 : heading.end])]
     covered = (heading.pairs.get("summary"), heading.pairs.get("extract"))
     if turns and (last not in covered or not bullets):  # the extract of a single turn has none
-        asked = last_question(read_parts(content.text(turns[-1])).answer)
+        asked = open_point(read_parts(content.text(turns[-1])).answer)
         yield last, redact(asked)
         return
     for bullet in bullets:

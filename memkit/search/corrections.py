@@ -9,7 +9,8 @@ The point of the earlier entry is its sentences that match the question. A later
 - that sentence and the point share `LEAST_SHARED` rare terms, and more in long turns, which share words by
   chance.
 
-So a test, a bug, or a question about the same subject changes nothing. `docs/benchmarks.md` has the figures.
+So a test, a bug, or a question about the same subject changes nothing, nor does the work that carries out
+what the earlier entry decided, and has no words besides. `docs/benchmarks.md` has the figures.
 
 Inside a session, a question has the words that somebody searches for, and the answer to "ok, the second" says
 what was done. So a turn that asked comes after a later one that edited files on a short word, if that one
@@ -75,6 +76,8 @@ _PAST = re.compile(
     r"|old)\b",
     re.IGNORECASE,
 )
+_PLACE = re.compile(r"(?<!\S)(?!\w+://)\S*/\S+")
+_DONE = "done finished implemented committed pushed deployed added updated tested passes also everything now"
 _WORD_OR_NUMBER = re.compile(r"[^\W\d_]+|\d[\d.,:]*(?: ?%)?")
 _NUMBERS = {
     word: str(number)
@@ -296,7 +299,7 @@ class NewestFirst:
         position = earlier.place.position
         best, text = needed, ""
         for sentence in self._sentences(later.place.position, later.chunk.content):
-            if not sentence.speaks and not sentence.values:
+            if not (sentence.speaks or sentence.values) or self._carries_out(sentence, earlier):
                 continue
             for point in self._match(position, earlier.chunk.content):
                 if sentence.speaks or _differ(point.values, sentence.values):
@@ -305,6 +308,15 @@ class NewestFirst:
                     if shared >= best:
                         best, text = shared, sentence.text
         return NewerEntry(later.place.position, later.chunk.date, text) if text else None
+
+    def _carries_out(self, sentence: _Sentence, earlier: _Entry) -> bool:
+        """Return whether a sentence only tells that a change was made which `earlier` itself decides."""
+        position, content = earlier.place.position, earlier.chunk.content
+        changes = {word.lower()[:4].rstrip("i") for word in _CHANGES.findall(sentence.text)} - {"now"}
+        if not sentence.speaks or not all(re.search(rf"(?i)\b{re.escape(one)}", content) for one in changes):
+            return False
+        known = self._terms(position, content) | self._terms(position, _DONE)
+        return self._terms(position, _PLACE.sub("", sentence.text)) <= known
 
     def _match(self, position: int, content: str) -> list[_Sentence]:
         if position in self._points:

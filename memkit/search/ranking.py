@@ -10,6 +10,7 @@ import functools
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
 from itertools import islice
@@ -92,6 +93,12 @@ class _Found:
     raisable: NDArray[np.bool_]
     best: float
     problem: str
+
+
+@functools.cache
+def _threads() -> ThreadPoolExecutor:
+    """Return threads that embed a question while its words are looked up: the model lets others run."""
+    return ThreadPoolExecutor(thread_name_prefix="embedding")
 
 
 class Searcher:
@@ -219,13 +226,15 @@ class Searcher:
 
     def _find(self, request: SearchRequest) -> _Found:
         corpus, query, mode = self.corpus, request.query, self.settings.mode
+        has_vectors = self.embedder is not None and corpus.has_vectors
+        embedded = _threads().submit(self._vector, query) if has_vectors else None
         lexical, passages, documents, coverage = corpus.lexical(query)
         if request.subject:
             coverage = corpus.match(request.subject).coverage
         dense, nearest, problem = None, None, ""
-        if self.embedder is not None and corpus.has_vectors:
+        if embedded is not None:
             try:
-                dense, nearest = corpus.cosines(self._vector(query))
+                dense, nearest = corpus.cosines(embedded.result())
             except EmbeddingError as error:
                 logger.warning("%s", error)
                 problem = f"searched by words alone: {error}"

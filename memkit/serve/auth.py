@@ -112,8 +112,8 @@ def _for(role: str, *, or_page: bool = False, keeps: bool = False) -> Callable[.
     return authorized
 
 
-def _reading(*, keeps: bool = False) -> Callable[..., Awaitable[Ask]]:
-    read = _for("read", keeps=keeps)
+def _reading(role: str = "read", **options: bool) -> Callable[..., Awaitable[Ask]]:
+    read = _for(role, **options)
 
     async def authorized(request: Request, given: Given, project: OneProject = "") -> Ask:
         ask = await read(request, given)
@@ -137,6 +137,7 @@ Reading = Annotated[Ask, Depends(_reading())]
 ReadingTimeline = Annotated[Ask, Depends(_reading(keeps=True))]
 """For an answer that depends on the files of the timeline alone."""
 
+ReadingAsPage = Annotated[Ask, Depends(_reading("admin", or_page=True))]
 Writing = Annotated[Ask, Depends(_for("write"))]
 Administering = Annotated[Ask, Depends(_for("admin"))]
 AdministeringOrPage = Annotated[Ask, Depends(_for("admin", or_page=True))]

@@ -7,7 +7,7 @@ import math
 import os
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -15,9 +15,6 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from fastapi import HTTPException, Request, Response
-from limits import RateLimitItemPerMinute
-from limits.storage import MemoryStorage
-from limits.strategies import MovingWindowRateLimiter
 
 from memkit.interface import InterfaceMemory as Memory
 from memkit.projects.project import Project
@@ -48,36 +45,41 @@ WAIT_SECONDS = 20.0
 FAILURES_PER_MINUTE = 60
 """The most requests without a valid key, from one address."""
 
-_PAGE_RATE = RateLimitItemPerMinute(link.RATE)
+WINDOW_SECONDS = 60
 
 
 class RateLimits:
-    """The requests of each key, and those without a key, in the last 60 seconds."""
+    """The requests of each key, and those without a key, in the last 60 seconds. For the event loop."""
 
     def __init__(self, rate: int) -> None:
         """`rate` is the most requests of one key in any 60 seconds."""
-        self._rate = RateLimitItemPerMinute(rate)
-        self._failures = RateLimitItemPerMinute(FAILURES_PER_MINUTE)
-        # The asynchronous one of `limits` starts a thread for each request.
-        self._limiter = MovingWindowRateLimiter(MemoryStorage())
+        self._rate = rate
+        self._times: dict[str, deque[float]] = {}  # of allowed requests; the last asked is the last name
 
     def count(self, key: str) -> dict[str, str]:
         """Count a request of a key. Return headers with what is left, or raise `HTTPException` 429."""
-        return self._count(_PAGE_RATE if key == link.KEY_ID else self._rate, f"key {key}")
+        return self._count(link.RATE if key == link.KEY_ID else self._rate, f"key {key}")
 
     def count_failure(self, request: Request) -> None:
         """Count a request without a valid key. Raise as `count` does."""
-        self._count(self._failures, f"address {request.client.host if request.client else ''}")
+        self._count(FAILURES_PER_MINUTE, f"address {request.client.host if request.client else ''}")
 
-    def _count(self, limit: RateLimitItemPerMinute, name: str) -> dict[str, str]:
-        is_allowed = self._limiter.hit(limit, name)
-        window = self._limiter.get_window_stats(limit, name)
-        seconds = str(max(1, math.ceil(window.reset_time - time.time())))
-        counts = {"limit": str(limit.amount), "remaining": str(window.remaining), "reset": seconds}
+    def _count(self, most: int, name: str) -> dict[str, str]:
+        now = time.time()
+        times = self._times[name] = self._times.pop(name, deque())
+        while times and times[0] <= now - WINDOW_SECONDS:
+            times.popleft()
+        is_allowed = len(times) < most
+        if is_allowed:
+            times.append(now)
+        while (oldest := next(iter(self._times))) != name and self._times[oldest][-1] <= now - WINDOW_SECONDS:
+            del self._times[oldest]
+        seconds = str(max(1, math.ceil((times[0] if times else now) + WINDOW_SECONDS - now)))
+        counts = {"limit": str(most), "remaining": str(most - len(times)), "reset": seconds}
         headers = {f"ratelimit-{name}": count for name, count in counts.items()}
         if not is_allowed:
             headers["Retry-After"] = seconds
-            raise HTTPException(429, f"more than {limit.amount} requests in a minute", headers)
+            raise HTTPException(429, f"more than {most} requests in a minute", headers)
         return headers
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from inspect import signature
 from typing import Annotated, Any, TypedDict
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
@@ -81,7 +82,14 @@ class Asked:
         return {**answer, "results": results, "next": None if is_last else end}
 
 
-Search = Annotated[Asked, Depends()]
+async def _asked(**given: Any) -> Asked:
+    """Return what is asked, in the event loop: for a class, FastAPI goes to a thread and back."""
+    return Asked(**given)
+
+
+vars(_asked)["__signature__"] = signature(Asked)
+
+Search = Annotated[Asked, Depends(_asked)]
 
 _OF_BODIES = (400, 413, 415)
 

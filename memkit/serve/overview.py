@@ -12,7 +12,7 @@ from memkit.hook.tally import full_tally
 from memkit.interface import InterfaceMemory as Memory
 from memkit.llm import NotConfiguredError
 from memkit.serve.answers import returns
-from memkit.serve.auth import Administering, AdministeringOrPage, Listening, Reading, by_name
+from memkit.serve.auth import Administering, AdministeringOrPage, Listening, Reading, ReadingAsPage, by_name
 from memkit.serve.guard import secret_in
 from memkit.serve.shapes import MOST_SEGMENTS, FindingCode, JobName, SegmentIds
 from memkit.service.jobs import JobView
@@ -28,10 +28,10 @@ job_router = APIRouter(prefix="/jobs", tags=["jobs"])
 
 
 @router.get("/overview", responses=returns(MemoryOverview))
-async def get_overview(ask: AdministeringOrPage) -> Response:
+async def get_overview(ask: ReadingAsPage) -> Response:
     """Return sizes, the last turn, costs, and health, as far as it is quickly checked.
 
-    It covers all projects, so only an admin and the page see it.
+    Costs and some sizes are of all projects, so only an admin and the page see it.
     """
     return await ask(lambda memory: memory.overview())
 

@@ -24,7 +24,7 @@ RATE = 600
 REDIRECT = '<!DOCTYPE html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={}">\n'
 """The file that leads the browser to its link; the link itself is in no command line."""
 
-PACKAGES = ("fastapi", "limits", "uvicorn")
+PACKAGES = ("fastapi", "uvicorn")
 
 
 def check_packages() -> None:

@@ -40,7 +40,7 @@ from memkit.journal.extracts import extract_line
 from memkit.journal.journal import Journal
 from memkit.journal.markup import one_line
 from memkit.journal.outcomes import commits, main_commits, pull_requests
-from memkit.journal.sentences import last_question, names_subject, plan, says_nothing
+from memkit.journal.sentences import names_subject, open_point, plan, says_nothing
 from memkit.journal.sessions import outcome_of
 from memkit.journal.titles import TITLE_CHARACTERS, title_of
 from memkit.journal.tool_lines import COUNTED, LOOKS, REASONS, Call, telling_lines
@@ -302,7 +302,7 @@ def _decided(turns: Sequence[ExtractTurn], most: int = 2) -> Iterator[_Line]:
 def _open(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
     last = turns[-1]
     asked = "" if last.calls else last.prompt
-    if said := last_question(last.answer or asked) or plan(asked):
+    if said := open_point(last.answer or asked) or plan(asked):
         yield OPEN, said, [last.id]
 
 

@@ -45,17 +45,23 @@ export async function open(): Promise<Project | null> {
   if (token) {
     // First of all, so that it is in no history, bookmark, or picture of the screen.
     history.replaceState(null, "", `${location.pathname}#/`);
-    const made = await send<Access>("page/key", { method: "POST", body: { token } });
     const wanted = stored<{ address: string; time: number }>(WANTED);
+    await navigator.locks.request(STORED, () => redeem(token)); // two tabs may open the link at once
     store(WANTED, null);
     if (wanted?.address.startsWith("#/") && Date.now() - wanted.time < WANTED_MS) history.replaceState(null, "", wanted.address);
-    store(STORED, made);
-    access = made;
   } else {
     access = stored<Access>(STORED);
     if (!access) lock();
   }
   return present();
+}
+
+/** Take the key of this browser if the server knows it: a token that comes twice would end it. Else redeem the token. */
+async function redeem(token: string): Promise<void> {
+  access = stored<Access>(STORED);
+  if (access && (await send("projects").then(() => true, () => false))) return;
+  access = await send<Access>("page/key", { method: "POST", body: { token } });
+  store(STORED, access);
 }
 
 function present(): Project | null {
@@ -111,13 +117,18 @@ export async function send<T>(path: string, options: Options = {}): Promise<T> {
 }
 
 /** What is not about one project. */
-const OF_SERVER = /^(page\/key|live|overview|projects|fix|summaries)$/;
+const OF_SERVER = /^(page\/key|live|projects|fix|summaries)$/;
+
+/** Return why nothing can be changed in the project that is shown, or "". */
+export function readOnly(): string {
+  return scope() && scope() !== ALL ? `This page only reads other projects. To change it, run “memkit serve --open” in ${scope()}.` : "";
+}
 
 /** Return the response to a request. Raise `ApiError` unless it is a success. */
 export async function request(path: string, { method = "GET", parameters = {}, body, signal }: Options): Promise<Response> {
   const query = new URLSearchParams();
   const project = OF_SERVER.test(path) || scope() === ALL ? "" : scope();
-  if (project && method !== "GET") throw new ApiError(`This page only reads other projects. Run \`memkit serve --open\` in ${project} to change it.`, 403);
+  if (project && method !== "GET") throw new ApiError(readOnly(), 403);
   for (const [name, value] of Object.entries({ project, ...parameters })) if (value !== undefined && value !== "") query.set(name, String(value));
   const headers: Record<string, string> = {};
   if (access) headers.Authorization = `Bearer ${access.key}`;

@@ -1,12 +1,13 @@
 // A note, a fact, or a passage of any other Markdown file.
 import { useState } from "preact/hooks";
-import { at, useAnswer } from "./api";
+import { at, readOnly, useAnswer } from "./api";
 import { fullDay } from "./format";
 import { useKeys } from "./keys";
 import { Markdown } from "./markdown";
 import { Forget } from "./forget";
 import { Mark, Missing, Title } from "./parts";
 import { back, href, type Route } from "./router";
+import { say } from "./said";
 
 interface EntryData {
   kind: string;
@@ -24,7 +25,7 @@ const NAMES: Record<string, string> = { note: "Note", fact: "Fact", citation: "B
 export function Entry({ route }: { route: Route }) {
   const { data, error, reload } = useAnswer<EntryData>(at("memory", route.id));
   const [isForgetting, setForgetting] = useState(false);
-  useKeys({ x: () => data && setForgetting(true) });
+  useKeys({ x: () => (readOnly() ? say(readOnly()) : data && setForgetting(true)) });
   if (error || !data) return <Missing title="Entry" error={error} retry={reload} rows={4} />;
   // A result of a search is only known as such; the link from there says what it is.
   const kind = data.kind === "result" ? (route.query.get("kind") ?? "") : data.kind;

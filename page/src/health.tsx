@@ -2,12 +2,13 @@
 import "./health.css";
 import type { ComponentChildren } from "preact";
 import { useCallback, useState } from "preact/hooks";
-import { asApiError, send, useAnswer } from "./api";
+import { asApiError, readOnly, send, useAnswer } from "./api";
 import { dayAfter, longDay, minute, plural, shortDay, today } from "./format";
 import { useChanges } from "./live";
 import { InlineMarkdown } from "./markdown";
 import { Failure, Loading, Mark, Title } from "./parts";
-import { href, type Route } from "./router";
+import { OneOf } from "./projects";
+import { ALL, href, type Route, scope } from "./router";
 import { say } from "./said";
 
 interface Spent {
@@ -52,6 +53,7 @@ const DOLLARS = new Intl.NumberFormat("en-US", { style: "currency", currency: "U
 export function Health({ route: _ }: { route: Route }) {
   const { data, error, reload } = useAnswer<Overview>("overview");
   useChanges(useCallback(() => reload(), []));
+  const isAll = scope() === ALL;
   return (
     <>
       <Title aside={data && `memkit ${data.version}`}>Costs and health</Title>
@@ -59,9 +61,9 @@ export function Health({ route: _ }: { route: Route }) {
       {!data && !error && <Loading />}
       {data && (
         <div class="health">
-          <Findings data={data} reload={reload} />
+          {!isAll && <Findings data={data} reload={reload} />}
           <Costs cost={data.cost} sends={data.sends} />
-          <Holds data={data} />
+          {isAll ? <OneOf view="health" what="Health, and what the memory holds, are shown" /> : <Holds data={data} />}
         </div>
       )}
     </>
@@ -74,6 +76,7 @@ const FIXABLE = "memkit doctor --fix";
 /** A button that has the server do something, and says what came of it. */
 function Act({ path, body, label, done }: { path: string; body: unknown; label: string; done: () => void }) {
   const [isBusy, setBusy] = useState(false);
+  if (readOnly()) return null;
   const act = async () => {
     setBusy(true);
     try {
@@ -143,7 +146,7 @@ function Findings({ data, reload }: { data: Overview; reload: () => void }) {
           {data.waiting > 0 && <Act path="fix" body={{ code: "events-waiting" }} label="Remember now" done={reload} />}
         </p>
       )}
-      <Summarize reload={reload} />
+      {!readOnly() && <Summarize reload={reload} />}
       <ul class="findings">
         {data.health.map((one, number) => (
           <li key={`${one.code} ${number}`} class="finding">
@@ -216,11 +219,17 @@ function Figure({ name, value, about, children }: { name: string; value: string;
 
 /** The model calls, and what left the machine, to whom. */
 function Costs({ cost, sends }: Pick<Overview, "cost" | "sends">) {
+  const heading = (
+    <h2 class="day-head">
+      <span>Costs</span>
+      <span class="muted">of all projects</span>
+    </h2>
+  );
   const sent = sends.length > 0 && <p class="health-line">Redacted text for search goes to {sends.join(" and ")}, as your settings say.</p>;
   if (!cost.total.calls) {
     return (
       <section>
-        <h2 class="day-head">Costs</h2>
+        {heading}
         <p class="health-line">No model was asked so far: nothing was spent{!sent && ", and nothing left this machine"}.</p>
         {sent}
       </section>
@@ -229,10 +238,7 @@ function Costs({ cost, sends }: Pick<Overview, "cost" | "sends">) {
   const spent = cost.today.tokens_in + cost.today.tokens_out;
   return (
     <section>
-      <h2 class="day-head">
-        <span>Costs</span>
-        <span class="muted">of all projects</span>
-      </h2>
+      {heading}
       <dl class="figures">
         <Figure name="Today" value={DOLLARS.format(cost.today.usd)} about={`${NUMBER.format(spent)} of ${NUMBER.format(cost.daily_tokens)} tokens`}>
           <progress class="budget" max={Math.max(1, cost.daily_tokens)} value={Math.min(spent, cost.daily_tokens)} aria-label="Tokens of today’s budget" />

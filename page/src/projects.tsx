@@ -23,7 +23,7 @@ export function scopeOf(projects: ListedProject[], project: string): string {
 }
 
 /** The views that show the same of another project. The others name something of one. */
-const STAYS = ["", "search", "topics", "health"];
+const STAYS = ["", "search", "topics", "files", "health"];
 
 export function ProjectMenu({ project, route }: { project: Project; route: Route }) {
   const projects = useProjects();
@@ -92,6 +92,27 @@ function SessionsAfter({ projects, after, day }: { projects: ListedProject[]; af
     </>
   );
 }
+
+/** The projects, in the place of a view that shows one at a time. */
+export function OneOf({ view, what }: { view: string; what: string }) {
+  return (
+    <section class="day">
+      <p class="muted">{what} of one project at a time:</p>
+      <ul class="rows">
+        {useProjects().map((one) => (
+          <li key={one.root}>
+            <a class="row all-row" data-row href={href(view, "", { in: one.served ? "" : one.name })}>
+              <span class="row-title">{one.name}</span>
+              <span class="num muted">{one.last && shortDay(one.last)}</span>
+            </a>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+export const AllFiles = () => [<Title>Files</Title>, <OneOf view="files" what="Files are shown" />];
 
 const MOST_PROJECTS = 20;
 

@@ -1,7 +1,7 @@
 // A session: its summary with citations that jump, and its turns.
 import "./session.css";
 import { useEffect, useState } from "preact/hooks";
-import { at, useAnswer } from "./api";
+import { at, readOnly, useAnswer } from "./api";
 import { fullDay, minute, plural, shortDay } from "./format";
 import { useKeys } from "./keys";
 import { useChanges } from "./live";
@@ -51,9 +51,7 @@ export function Session({ route }: { route: Route }) {
   useEffect(() => {
     if (turn && data) jump(data.entries.find((one) => one.id.startsWith(turn))?.id ?? "");
   }, [turn, isThere]);
-  useKeys({
-    x: () => setForgetting(focusedTurn()),
-  });
+  useKeys({ x: () => (readOnly() ? say(readOnly()) : setForgetting(focusedTurn())) });
   if (!data) return <Missing title="Session" error={error} retry={reload} rows={10} what="Loading the session" />;
   const hasSummary = data.summaries.some((one) => one.bullets.length);
   const isOneDay = data.begins.slice(0, 10) === data.ends.slice(0, 10);

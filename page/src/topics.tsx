@@ -1,7 +1,7 @@
 // Topics: what the memory is about, as a list, and one of them with its entries, files, and related topics.
 import "./topics.css";
 import { useCallback, useState } from "preact/hooks";
-import { ApiError, asApiError, at, send, useAnswer } from "./api";
+import { ApiError, asApiError, at, readOnly, send, useAnswer } from "./api";
 import { plural, shortDay } from "./format";
 import { useChanges } from "./live";
 import { Empty, Failure, Loading, Title } from "./parts";
@@ -55,10 +55,12 @@ function None({ done }: { done: () => void }) {
       <Title>Topics</Title>
       {state instanceof ApiError && <Failure error={state} />}
       <Empty title="There are no topics yet.">
-        <p>They group what the memory holds by subject, on this machine.</p>
-        <button type="button" class="primary" aria-busy={state === "computing"} disabled={state === "computing"} onClick={compute}>
-          {state === "computing" ? "Computing…" : "Compute topics"}
-        </button>
+        <p>They group what the memory holds by subject, on this machine. {readOnly()}</p>
+        {!readOnly() && (
+          <button type="button" class="primary" aria-busy={state === "computing"} disabled={state === "computing"} onClick={compute}>
+            {state === "computing" ? "Computing…" : "Compute topics"}
+          </button>
+        )}
       </Empty>
     </>
   );

@@ -4,7 +4,7 @@ import { Around } from "./around";
 import { Entry } from "./entry";
 import { FileHistory, Files } from "./files";
 import { Health } from "./health";
-import { AllSessions, AllTopics } from "./projects";
+import { AllFiles, AllSessions, AllTopics } from "./projects";
 import type { Route } from "./router";
 import { Search } from "./search";
 import { Session } from "./session";
@@ -28,7 +28,7 @@ export const VIEWS: View[] = [
   { name: "", show: Timeline, showAll: AllSessions, label: "Timeline", key: "t" },
   { name: "search", show: Search, label: "Search", key: "s" },
   { name: "topics", show: Topics, showAll: AllTopics, label: "Topics", key: "o" },
-  { name: "files", show: Files, label: "Files", key: "f", isWide: true },
+  { name: "files", show: Files, showAll: AllFiles, label: "Files", key: "f", isWide: true },
   { name: "health", show: Health, label: "Costs and health", key: "h" },
   { name: "session", show: Session, label: "", key: "" },
   { name: "turn", show: Session, label: "", key: "" },

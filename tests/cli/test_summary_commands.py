@@ -70,7 +70,7 @@ def test_without_a_model_there_are_extracts(run: Run, fresh: Memory) -> None:
     assert summarize(run, fresh, "--json").json == {"waiting": 0, "extracts": 0}
     assert Ledger(fresh.home).calls() == []
     (grip,) = re.findall(r"gateway.yaml <!-- grip:(\w+)", journal(fresh))
-    assert "**Did** Edit gateway.yaml" in run(fresh, "cite", grip).output
+    assert "“Edit gateway.yaml”" in run(fresh, "cite", grip).output
 
 
 def test_a_dry_run_reports_and_changes_nothing(run: Run, fresh: Memory, model: ScriptedProvider) -> None:

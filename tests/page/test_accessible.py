@@ -17,7 +17,7 @@ AXE = Path(__file__).resolve().parents[2] / "page" / "node_modules" / "axe-core"
 VIEWS = (
     "#/", "#/search?q=gateway", "#/search?q=nothing-at-all-xyzzy", "#/topics", "#/files",
     "#/file/deploy%2Fgateway.yaml", "#/graph?around=file%3Adeploy%2Fgateway.yaml", "#/health", "#/no-such-view",
-    "#/?in=*", "#/topics?in=*", "#/search?q=gateway&in=*",
+    "#/?in=*", "#/topics?in=*", "#/search?q=gateway&in=*", "#/files?in=*", "#/health?in=*",
 )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from playwright.sync_api import Page, expect
@@ -59,9 +60,18 @@ def test_other_projects_are_read_and_not_changed(open_page: Opener, own_story: P
     expect(page.get_by_role("button", name="Remember")).to_have_count(0)
     page.locator("article [data-row]").first.focus()
     page.keyboard.press("x")
-    expect(page.get_by_role("dialog")).to_contain_text("only reads other projects")
-    page.keyboard.press("Escape")
+    expect(page.locator(".said")).to_contain_text("only reads other projects")
+    expect(page.get_by_role("dialog")).to_have_count(0)
     choose(page, "shipping")
+    for view, own in (("files", "No file was edited yet."), ("topics", "only reads other projects"), ("health", "Sessions1")):
+        page.get_by_role("link", name=re.compile(view, re.IGNORECASE)).click()
+        expect(page.locator("main")).to_contain_text(own)
+        expect(page.get_by_role("button", name=re.compile("Compute|Fix|Summarize"))).to_have_count(0)
+    choose(page, "All projects")
+    expect(page.locator("main")).to_contain_text("Costsof all projects")
+    page.get_by_role("link", name=re.compile("files", re.IGNORECASE)).click()
+    page.locator("main").get_by_role("link", name="shipping").click()
+    expect(page.locator("main")).to_contain_text("No file was edited yet.")
     page.reload()
     expect(page.get_by_label("Project")).to_have_value("shipping")
     choose(page, "All projects")

@@ -204,6 +204,11 @@ def test_the_link_works_once(open_page: Opener, own_story: PageServer) -> None:
     assert page.locator("nav").count()
     page.reload()
     assert page.locator("nav").is_visible()
+    again = page.context.new_page()  # has the key already
+    again.goto(own_story.link)
+    for tab in (again, page):
+        tab.reload()
+        expect(tab.locator("nav")).to_be_visible()
     open_page.allowed.append("403 (Forbidden)")
     other = open_page(f"#token={own_story.link.partition('#token=')[2]}", server=own_story, with_key=False)
     assert "memkit serve --open" in other.inner_text("main")

@@ -183,18 +183,19 @@ OPEN = [
 def test_what_is_left_open(past: Memory, query: str) -> None:
     answer = ask(past, query)
     assert answer.overview.kind == "open"
-    (line,) = answer.overview.lines
+    line, *others = answer.overview.lines
     assert (line.time, line.text) == ("2026-11-16 09:05", "who restarts the worker afterwards.")
+    assert [one.text for one in others] == ["The probe is fixed, not deployed yet."] * ("worker" not in query)
     assert line.id == "82c57f56"
     assert "who restarts the worker" in lay_out(answer, 2000)
 
 
 def test_what_is_left_open_in_a_period(past: Memory) -> None:
     assert len(ask(past, "what was left open this week").overview.lines) == 1  # type: ignore[union-attr]
-    answer = ask(past, "what was left open last week")
+    answer = ask(past, "what was left open yesterday")
     assert answer.overview.lines == ()
-    assert len(sessions(answer)) == 6
-    assert "No session for 2026-11-09 to 2026-11-15 ended with an open question." in lay_out(answer, 2000)
+    assert len(sessions(answer)) == 1
+    assert "No session for 2026-11-19 ended with an open question." in lay_out(answer, 2000)
 
 
 SEARCHES = [
@@ -227,12 +228,13 @@ def test_open_questions_of_sessions_that_went_on(tmp_path: Path) -> None:
         "2026-11-19.md": day("2026-11-19", "5e550002", "a0000003", later),
         "2026-11-20.md": day("2026-11-20", "5e550003", "a0000004")
         + "\n## 10:00 Ports <!-- session:5e550004 -->\n\n### 10:00 Which port? <!-- turn:a0000005 -->\n"
-        "**Asked** Which port?\n**Answered** 7443 is free. Should staging move to port 7443?\n",
+        "**Asked** Which port?\n**Answered** 7443 is free. Should staging move to port 7443?\n"
+        "\n## 11:00 Note: Open: who has the key <!-- note:a0000006 -->\n\n## 11:00 Note: Use bun <!-- note:a0000007 -->\n",
     }
     memory = make_memory(tmp_path, files)
     overview = ask(memory, "what is left open").overview
     assert [(line.time, line.text) for line in overview.lines] == [
-        ("2026-11-20 10:00", "Should staging move to port 7443?"),
+        ("2026-11-20 11:00", "who has the key"), ("2026-11-20 10:00", "Should staging move to port 7443?"),
         ("2026-11-20 09:00", "Should 5e550003 move?"), ("2026-11-18 09:00", "Should 5e550001 move?"),
     ]  # fmt: skip
     overview = ask(memory, "what was left open on 2026-11-17").overview

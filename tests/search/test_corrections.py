@@ -94,6 +94,17 @@ def test_other_work_on_it_changes_nothing(tmp_path: Path, real_embedder: Embedde
     assert not any(one.changed_by for one in results)
 
 
+@pytest.mark.parametrize(("now", "is_change"), [("600 s", False), ("900 s", True), ("300 s again", True)])
+def test_work_that_carries_out_a_decision_changes_nothing(
+    tmp_path: Path, real_embedder: Embedder, now: str, is_change: bool
+) -> None:
+    decided = day("2026-11-02", (FIRST, "Raise the timeout of the payment gateway client to 600 s.", "All right."))
+    done = f"Done: I raised the timeout of the payment gateway client to {now} in gateway/client.go."
+    results = found(remember(tmp_path, real_embedder, done, **{"2026-11-02.md": decided}))
+    assert {FIRST, CHANGE} <= set(turns(results))
+    assert any(one.changed_by for one in results) == is_change
+
+
 def test_a_question_about_the_past_keeps_the_order(memory: Memory) -> None:
     results = found(memory, "Which timeout does the payment gateway client have originally?")
     old, new = (next(one for one in results if name in one.chunk.turns) for name in (FIRST, CHANGE))

@@ -51,6 +51,7 @@ def test_the_page_lists_and_reads_every_project(page: TestClient, shipping: Proj
     assert page.get(f"/sessions/{session['session']}", params={"project": "shipping"}).status_code == 200
     assert page.get("/timeline/2026-11-21", params={"project": "shipping"}).status_code == 200
     assert page.get("/sessions", params={"project": "nowhere"}).status_code == 422
+    assert page.get("/overview", params={"project": "shipping"}).json()["counts"]["days"] == 1
 
 
 def test_sessions_of_all_projects_come_page_by_page(page: TestClient, shipping: Project) -> None:

@@ -127,8 +127,8 @@ def test_the_names_of_a_server() -> None:
 
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     check_packages()
-    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "limits" else object())
-    with pytest.raises(MissingPackageError, match="limits"):
+    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "uvicorn" else object())
+    with pytest.raises(MissingPackageError, match="uvicorn"):
         check_packages()
 
 

@@ -146,6 +146,21 @@ def test_the_last_question_is_open_unless_others_follow() -> None:
     assert last_question("Why is the port taken? Because nginx has it. I moved nginx. It works. Tests pass. OK now it runs.") == ""
 
 
+@pytest.mark.parametrize(("answer", "left"), [
+    ("Done in a.py.\n\n**Still open:** the alerts of staging.", "the alerts of staging."),
+    ("All pass. Not done yet: the old rows.", "the old rows."), ("Flag added.\n\nTODO: document the flag", "document the flag"),
+    ("Next steps:\n1. Rotate the key.\n2. Tell Anna.", "Rotate the key."), ("- Open: the port of production", "the port of production"),
+    ("It works. The support of YAML anchors remains.", "The support of YAML anchors remains."),
+    ("Done. The retry is not tested yet.", "The retry is not tested yet."), ("Left to do\n- [ ] Rotate the key", "Rotate the key"),
+    ("No linting issues remain.", ""), ("Nothing is left to do.", ""), ("Still open: nothing.", ""), ("The remaining files are local.", ""),
+    ("Next step: rotate the key. I did it. It took a minute. All runs. Anna knows. The key is new. It is safe. Bye.", ""),
+])  # fmt: skip
+def test_what_an_answer_leaves_to_do_is_open(answer: str, left: str) -> None:
+    assert lines_of(turn("Do it", answer), is_followed=False) == [f"Open: {left}"] * bool(left)
+    assert lines_of(turn("Do it", answer), turn("Do that, too", "Done."), is_followed=False) == []
+    assert lines_of(turn("Open: who has the key", "Noted."), is_followed=False) == ["Open: who has the key"]
+
+
 def test_what_the_user_plans_to_do_is_open() -> None:
     before = turn("Deploy", "It failed.")
     for said in ("I'll ask Jonas who uses it.", "leave it, I’ll look with Priya on Monday", "Ich frage Jonas."):
