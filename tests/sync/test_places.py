@@ -12,13 +12,13 @@ import pytest
 
 from memkit.errors import MemkitError
 from memkit.hook.entries import OwnEntries, is_own_turn
-from memkit.maintenance.places import digest, open_place
-from memkit.maintenance.sync import Cipher, key_file
+from memkit.maintenance.places import digest, key_file, make_key, open_place
 from memkit.paths import Home
 from tests.builders import git
 from tests.sync.machines import Machine, same
 
 EVIL = "evil-0bad"
+SHOP = "day {} git example.com/team/shop"
 
 
 @pytest.fixture
@@ -32,7 +32,8 @@ def plant(tmp_path: Path, text: bytes, **manifest: object) -> str:
     folder, name = tmp_path / "place" / "machines" / EVIL, digest(text)
     (folder / "objects" / name[:2]).mkdir(exist_ok=True)
     (folder / "objects" / name[:2] / name).write_bytes(text)
-    (folder / "manifest").write_text(json.dumps(manifest or {"days": {"git example.com/team/shop": {"2026-03-04": name}}}))
+    manifest = {"machine": EVIL, "objects": {SHOP.format("2026-03-04"): name}} | manifest
+    (folder / "manifest").write_text(json.dumps(manifest))
     return name
 
 
@@ -42,7 +43,6 @@ DAY = b"# 2026-03-04\n\n## 10:00 Hi <!-- session:5e55 turn:abcd1234 -->\n**Answe
 def test_nothing_in_a_place_is_trusted(laptop: Machine, tmp_path: Path) -> None:
     laptop.work(1)
     before = laptop.memory
-    shop = "git example.com/team/shop"
     outside = tmp_path / "outside"
     outside.write_bytes(DAY)
     name = plant(tmp_path, DAY)
@@ -50,17 +50,18 @@ def test_nothing_in_a_place_is_trusted(laptop: Machine, tmp_path: Path) -> None:
     for hostile in (
         lambda: path.unlink() or path.symlink_to(outside),
         lambda: path.unlink() or path.write_bytes(b"other bytes"),
-        lambda: plant(tmp_path, DAY, days={shop: {"../../x": name}}),
-        lambda: plant(tmp_path, DAY, days={shop: {"2026-03-04": "../../../outside"}}),
-        lambda: plant(tmp_path, DAY, archive={"../x": name}),
+        lambda: plant(tmp_path, DAY, objects={SHOP.format("../../x"): name}),
+        lambda: plant(tmp_path, DAY, objects={SHOP.format("2026-03-04"): "../../../outside"}),
+        lambda: plant(tmp_path, DAY, objects={"session ../x": name}),
         lambda: plant(tmp_path, DAY, forgotten={"turns": "all of them", "periods": [{"until": "x"}]}),
         lambda: plant(tmp_path, DAY, forgotten={"periods": [{"until": 9e12}]}),
         lambda: plant(tmp_path, DAY, forgotten={"turns": ["\ud800"]}),
-        lambda: plant(tmp_path, DAY, days={shop: {"9999-12-31": digest(DAY)}}),
+        lambda: plant(tmp_path, DAY, objects={SHOP.format("9999-12-31"): digest(DAY)}),
+        lambda: plant(tmp_path, DAY, machine="desk-0bad"),
         lambda: plant(tmp_path, DAY, version=99),
         lambda: plant(tmp_path, DAY.replace(b"-03-", b"-04-")),
         lambda: plant(tmp_path, b"\xff\xfe" + DAY),
-        lambda: plant(tmp_path, b"\x28\xb5\x2f\xfd" + os.urandom(99), archive={"5e55": digest(b"\x28")}),
+        lambda: plant(tmp_path, b"\x28\xb5\x2f\xfd" + os.urandom(99), objects={"session 5e55": digest(b"\x28")}),
         lambda: os.truncate(tmp_path / "place" / "machines" / EVIL / "manifest", 65 * 1024 * 1024),
     ):  # fmt: skip
         hostile()
@@ -158,11 +159,11 @@ def test_an_encrypted_place_tells_nothing(tmp_path: Path, kind: str) -> None:
     laptop, desk = (Machine(tmp_path, name, f"{kind}+age {place}") for name in ("laptop", "desk"))
     laptop.work(1)
     desk.work(2)
-    Cipher(laptop.home, make_key=True)
+    make_key(laptop.home)
     key = Path(key_file(laptop.home))
     assert key.stat().st_mode & 0o777 == 0o600
     laptop.sync()
-    Cipher(desk.home, make_key=True)  # another key
+    make_key(desk.home)  # another key
     (problem,) = desk.sync().problems
     assert "not encrypted with the key of this machine" in problem
     Path(key_file(desk.home)).write_text(f"# created: today\n{key.read_text()}")
