@@ -40,6 +40,7 @@ _MANIFEST = "manifest"
 _OBJECT_PATH = re.compile("objects/[0-9a-f]{2}/([0-9a-f]{64})")
 _HOST = re.compile(r"(?:[A-Za-z0-9_][\w.-]*@)?[A-Za-z0-9_][\w.-]*", re.ASCII)
 _SECONDS = 3600.0
+_READ_AT_ONCE = MOST_BYTES
 
 _RECEIVE = (
     f"git -c core.hooksPath={os.devnull} -c core.alternateRefsCommand=true -c receive.autogc=false "
@@ -228,7 +229,7 @@ class _Repository:
         for path in filter(files.__contains__, paths):
             asked.append(path)
             size += files[path][1]
-            if size > MOST_BYTES:
+            if size > _READ_AT_ONCE:
                 yield from self._blobs(files, asked)
                 asked, size = [], 0
         yield from self._blobs(files, asked)

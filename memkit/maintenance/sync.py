@@ -154,10 +154,10 @@ def projects_by_key(projects: Iterable[Project], home: Home) -> dict[str, list[P
     return found
 
 
-def _last_written(root: str, home: Home) -> float:
-    """Return when this home last wrote an entry of its own to a project, 0 for never."""
+def _changed(path: str | Path) -> float:
+    """Return when a file was last changed, 0 for a missing one."""
     with contextlib.suppress(FileNotFoundError):
-        return os.stat(own_file(home, root)).st_mtime
+        return os.stat(path).st_mtime
     return 0.0
 
 
@@ -190,11 +190,11 @@ class _Run:
         self._state_path = os.path.join(home.sync, "state.json")
         known = read_state_or_none(self._state_path, VERSION, lambda value: typed(value, _State))
         self._state = known or _State()
-        self._last = os.stat(self._state_path).st_mtime if known else 0.0
+        self._last = _changed(self._state_path)
         there = {one for one in remembered_projects(home) if any(map(os.path.isdir, (one.root, one.memory)))}
         self._projects = projects_by_key({*there, Project.of_user(home)}, home)  # a new machine has none yet
         self._keys = {one.root: key for key, group in self._projects.items() for one in group}
-        written = {root: _last_written(root, home) for root in self._keys}
+        written = {root: _changed(own_file(home, root)) for root in self._keys}  # an entry of its own
         last = {key: max(group, key=lambda one: written[one.root]) for key, group in self._projects.items()}
         # A name alone proves nothing, so the user must have worked there.
         self._takers = {k: one for k, one in last.items() if written[one.root] or not k.startswith("name ")}
@@ -301,8 +301,8 @@ class _Run:
             for project in filter(self._travels, projects):
                 journal, tracked = Journal(project), cache(partial(tracked_in, project.root))
                 for day in journal.days():
-                    path = journal.path(day)
-                    if not machine_of(day) and path.name not in tracked(str(path.parent)):
+                    folder, name = os.path.split(journal.path(day))
+                    if not machine_of(day) and name not in tracked(folder):  # it may be a colleague's
                         by_date.setdefault(day[:10], []).append((journal, day))
             for date, files in by_date.items():
                 with contextlib.suppress(FileNotFoundError):  # deleted since
@@ -386,7 +386,7 @@ class _Run:
     def _was_deleted(self, machine: str, project: Project) -> bool:
         """Return whether a memory has no day of a machine, nor one that is older than the last run."""
         days, path = Journal(project).days(), Journal(project).path
-        return all(machine_of(day) != machine and os.stat(path(day)).st_mtime > self._last for day in days)
+        return all(machine_of(day) != machine and _changed(path(day)) > self._last for day in days)
 
     @contextlib.contextmanager
     def _reporting(self, machine: str) -> Iterator[None]:
@@ -432,7 +432,8 @@ class _Run:
         def change(present: str) -> str | None:
             removed = gone | (before - _ids(DayFile(present)))  # the latter by the user
             remove(content, Removal(removed, self._forgotten.within(project.root).grips, removed))
-            if (known and not present.strip()) or (ids and not content.sections):  # removed, or others have it
+            is_removed = known and not present.strip()
+            if is_removed or (ids and not content.sections):  # or other files have all of it
                 content.replace_opening(content.lines[:1])
             if is_as_taken(present):
                 return None if is_empty(content) else as_taken(content.render())

@@ -130,6 +130,18 @@ def test_a_place_that_was_emptied_is_filled_again(tmp_path: Path) -> None:
     assert same(laptop, desk)
 
 
+def test_a_stranger_keeps_no_turn_out(laptop: Machine, tmp_path: Path) -> None:
+    desk = Machine(tmp_path, "desk", f"folder {tmp_path / 'place'}")
+    desk.work(1)
+    desk.sync()
+    laptop.sync()
+    turn = desk.work(2)
+    plant(tmp_path, DAY.replace(b"abcd1234", turn.encode()))
+    desk.sync()
+    laptop.sync()
+    assert "desk-2-answer" in dict(laptop.entries)[turn]
+
+
 def test_what_a_place_brings_is_redacted_and_counts_as_no_own_entry(laptop: Machine, tmp_path: Path) -> None:
     secret = "AKIA" + "Q3EGRXYZ2LMNOPQR"
     plant(tmp_path, DAY.replace(b"Hello.", f"Hello. \x1b[31m {secret}".encode()))
@@ -175,6 +187,16 @@ def test_an_encrypted_place_tells_nothing(tmp_path: Path, kind: str) -> None:
         for path in place.rglob("*"):
             assert path.is_dir() or path.read_bytes().startswith(b"age-encryption.org/v1")
         assert "shop" not in " ".join(map(str, place.rglob("*")))
+        own = place / "machines" / laptop.machine
+        shutil.copytree(own, tmp_path / "old")
+        shutil.copytree(own, place / "machines" / EVIL)
+        laptop.work(3)
+        laptop.sync()
+        assert "nothing is taken from evil-0bad: what it left is that of another machine" in desk.sync().problems[0]
+        shutil.rmtree(place / "machines" / EVIL)
+        shutil.rmtree(own)
+        shutil.copytree(tmp_path / "old", own)
+        assert "older than what was taken" in desk.sync().problems[0]
 
 
 def test_places_can_change(laptop: Machine, tmp_path: Path) -> None:

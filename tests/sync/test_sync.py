@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from memkit.browse.names import find_day
+from memkit.forget.erase import forget
+from memkit.forget.selection import of_everything
+from memkit.index import index_lock, sync_project
 from memkit.journal.journal import Journal
+from memkit.locks import capture_lock
+from memkit.maintenance import places, sync
 from memkit.projects.project import Project
 from tests.builders import git, make_note
 from tests.raw_bytes import files_holding
@@ -153,3 +160,106 @@ def test_a_session_that_several_machines_imported_is_there_once(machines: list[M
     laptop.forget(turn)
     settle(machines)
     assert same(*machines)
+
+
+def test_what_is_removed_of_another_machine_stays_away(machines: list[Machine]) -> None:
+    laptop, desk, server = machines
+    old, kept = laptop.work(0), laptop.work(1, day=1)
+    settle(machines)
+    desk.journal.path(f"2026-03-04.{laptop.machine}").unlink()
+    mine = laptop.journal.path("2026-03-05")
+    mine.write_text(mine.read_text().replace("\n\n", "\n\nAbove all.\n\n", 1) + "\nBelow.\n")
+    settle(machines)
+    theirs = server.journal.path(f"2026-03-05.{laptop.machine}")
+    for word in ("Above all.", "Below."):
+        line = theirs.read_text().split("\n").index(word) + 1
+        assert server.journal.remove_lines(theirs, line, line)
+    new, other = laptop.work(2), laptop.work(3, day=1)
+    settle(machines)
+    assert set(desk.turns) == {kept, new, other}
+    assert set(server.turns) == {old, kept, new, other}
+    assert not {"Above all.", "Below."} & set(theirs.read_text().split("\n"))
+    shutil.rmtree(desk.project.memory)  # a deleted project that is back gets all
+    laptop.work(4)
+    settle(machines)
+    assert len(desk.turns) == 5
+
+
+def test_a_cloned_disk_is_another_machine(machines: list[Machine]) -> None:
+    laptop, _, server = machines
+    laptop.work(0)
+    laptop.sync()
+    shutil.copytree(laptop.home.sync, server.home.sync, dirs_exist_ok=True)
+    laptop.work(1)
+    server.work(2)
+    settle(machines)
+    assert server.machine != laptop.machine
+    assert same(*machines)
+    (Path(laptop.home.sync) / "state.json").unlink()  # what is in the place counts
+    assert (laptop.sync().sent, server.sync().sent) == (0, 0)
+    assert same(*machines)
+
+
+def test_the_clone_that_is_used_gets_the_days(machines: list[Machine]) -> None:
+    laptop, desk, server = machines
+    stranger = desk.base / "a-clone"
+    git(desk.base, "init", "-q", str(stranger))
+    git(stranger, "remote", "add", "origin", "git@example.com:team/shop.git")
+    with index_lock(desk.home, 5):
+        sync_project(Project.remembering(str(stranger), desk.home), desk.home, desk.settings)
+    for machine in (laptop, server):
+        git(machine.base / "shop", "remote", "remove", "origin")
+    desk.work(0)
+    turn = laptop.work(1)
+    git(laptop.base / "shop", "remote", "add", "origin", "git@example.com:team/shop.git")
+    server.sync()
+    settle([laptop, desk])
+    assert turn in desk.turns
+    git(laptop.base / "shop", "remote", "remove", "origin")
+    settle([laptop])
+    assert server.sync().elsewhere == {"git example.com/team/shop", "name shop"}
+    assert not server.turns  # its project has the same name, and no more
+    server.work(2)
+    server.sync()
+    assert turn in server.turns
+
+
+def test_a_deleted_project_stays_forgotten(machines: list[Machine]) -> None:
+    laptop, desk, _ = machines
+    laptop.work(0)
+    desk.work(1)
+    settle([laptop, desk])
+    selection = of_everything(laptop.project, laptop.home, BEGAN.timestamp() + 86400)
+    forget(laptop.home, laptop.project, selection, lambda project: laptop.settings)
+    laptop.sync()
+    shutil.rmtree(laptop.base / "shop")
+    laptop.sync()
+    settle([desk])
+    assert not desk.turns
+
+
+def test_only_ones_own_days_are_sent_in_small_parts(machines: list[Machine], monkeypatch: pytest.MonkeyPatch) -> None:
+    laptop, desk, server = machines
+    held: list[object] = []
+    days, lock = Journal.days, capture_lock
+
+    def counting(*arguments: object) -> AbstractContextManager[None]:
+        held.append(arguments)
+        return lock(*arguments)  # type: ignore[arg-type]
+
+    laptop.work(0)
+    laptop.journal.path("2026-03-01").write_text("# 2026-03-01\n\nA colleague's.\n")
+    git(laptop.base / "shop", "add", "--force", ".memkit/memory/2026-03-01.md")
+    for number in range(1, 4):
+        desk.work(number, day=number)
+    monkeypatch.setattr(Journal, "days", lambda self: [*days(self), "2026-02-01"])  # one that is deleted meanwhile
+    for module, name in ((sync, "_SENT_AT_ONCE"), (sync, "_TAKEN_AT_ONCE"), (places, "_READ_AT_ONCE")):
+        monkeypatch.setattr(module, name, 600)
+    monkeypatch.setattr(sync, "capture_lock", counting)
+    desk.sync()
+    laptop.sync()
+    assert len(held) > 1
+    monkeypatch.undo()
+    settle(machines)
+    assert len(server.turns) == 4
+    assert "2026-03-01" not in {day[:10] for day in server.journal.days()}
