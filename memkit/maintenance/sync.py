@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import msgspec
 
@@ -71,6 +71,9 @@ _ID = re.compile(r"(?:turn|note):([^\s<>]+)")
 _SAFE_ID = re.compile(r"[\w./@+=,-]{1,120}")
 _Name = Annotated[str, msgspec.Meta(pattern=rf"\A(day \d{{4}}-\d\d-\d\d |session {_SAFE_ID.pattern}\Z)")]
 _Object = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+_Source = tuple[str, Callable[[], bytes]]
+_Step = tuple[Callable[[], None], int]
+"""What is left to do under the lock for an object, and the bytes that it holds meanwhile."""
 
 
 class _Manifest(msgspec.Struct):
@@ -91,9 +94,9 @@ class _State(msgspec.Struct):
     """What this machine sent and took.
 
     `written` has the digests of its own manifests. `sent` has, by the names of a manifest, the stamp of the
-    files and the object ("" for none). `taken` has, by machine and `day DATE ROOT` (a digest) or `session ID`,
-    the object, and the IDs of a day or the unknown projects of a session. `seen` has the number and the
-    digest of a manifest of which everything was taken.
+    files and the object ("" for none). `taken` has, by machine and `day DATE ROOT` (a digest) or
+    `session ID`, the object, and the IDs of a day or the unknown projects of a session. `seen` has the number
+    of a manifest of which everything was taken, and a digest of it and of the projects here.
     """
 
     version: int = VERSION
@@ -115,30 +118,15 @@ class SyncReport:
     problems: list[str] = field(default_factory=list)
 
 
-class _Source(NamedTuple):
-    stamp: str
-    make: Callable[[], bytes]
-
-
-class _Step(NamedTuple):
-    """What is left to do under the lock for an object, and the bytes that it holds meanwhile."""
-
-    do: Callable[[], None]
-    size: int
-
-
-def machine_name(home: Home) -> str:
+def machine_name(home: Home, *, is_taken: bool = False) -> str:
     """Return the name of this machine in a place. The first call makes it. Raise `OSError`."""
     path = os.path.join(home.sync, "machine")
     name = read_regular(path, 100).decode("ascii", "replace").strip() if os.path.exists(path) else ""
-    return name if re.fullmatch(MACHINE, name) else _new_name(home)
-
-
-def _new_name(home: Home) -> str:
-    host = re.sub("[^a-z0-9]+", "-", socket.gethostname().split(".")[0].lower()).strip("-")[:24]
-    name = f"{host or 'machine'}-{secrets.token_hex(2)}"
-    make_private_directory(home.sync)
-    write_durably(os.path.join(home.sync, "machine"), f"{name}\n".encode("ascii"))
+    if is_taken or not re.fullmatch(MACHINE, name):
+        host = re.sub("[^a-z0-9]+", "-", socket.gethostname().split(".")[0].lower()).strip("-")[:24]
+        name = f"{host or 'machine'}-{secrets.token_hex(2)}"
+        make_private_directory(home.sync)
+        write_durably(path, f"{name}\n".encode("ascii"))
     return name
 
 
@@ -217,7 +205,7 @@ class _Run:
                     if not self._state.written or digest(data) in self._state.written:
                         self._own = manifest
                         continue
-                    machine = _new_name(self._home)  # the disk was cloned, and the other one is it now
+                    machine = machine_name(self._home, is_taken=True)  # this disk is a clone, or was cloned
                 _check(manifest, name, self._state.seen.get(name, (0, ""))[0])
                 found[name] = digest(data), manifest
             except (ValueError, RecursionError, MemkitError) as error:
@@ -254,14 +242,12 @@ class _Run:
             sent |= {name: one for name, one in self._state.sent.items() if one[1] == there.get(name, "")}
         is_forgetting = forgotten != self._own.forgotten
         sent = {name: one for name, one in sent.items()
-                if name in sources and (one[0] == sources[name].stamp or not is_forgetting)}  # fmt: skip
-        changed = [name for name in sorted(sources) if sent.get(name, ("", ""))[0] != sources[name].stamp]
+                if name in sources and (one[0] == sources[name][0] or not is_forgetting)}  # fmt: skip
 
         def put(objects: Mapping[str, bytes]) -> None:
             listed = {name: stored for name, (_, stored) in sent.items() if stored}
-            is_redacted = all(stamp for stamp, _ in sent.values())
-            own = _Manifest(VERSION, self._machine, self._own.number, "", forgotten, listed)
-            own.rules = self._rules if is_redacted else ""
+            by = self._rules if all(stamp for stamp, _ in sent.values()) else ""
+            own = _Manifest(VERSION, self._machine, self._own.number, by, forgotten, listed)
             if own != self._own:
                 own.number = max(int(time.time()), own.number + 1)
                 manifest = msgspec.json.encode(own, order="deterministic")
@@ -278,18 +264,23 @@ class _Run:
             put({})
         objects: dict[str, bytes] = {}
         size = 0
-        for name in changed:
+        for name, (stamp, make) in sorted(sources.items()):
+            before, known = sent.get(name, ("", ""))
+            if before == stamp:
+                continue
+            sent.pop(name, None)
             try:
-                data = sources[name].make()
-            except (FileNotFoundError, MemkitError) as error:  # deleted since, or unreadable
-                self.report.problems += [f"not sent: {error}"] * isinstance(error, MemkitError)
-                sent.pop(name, None)
+                data = make()
+            except FileNotFoundError:  # deleted since
+                continue
+            except MemkitError as error:
+                self.report.problems.append(f"not sent: {error}")
                 continue
             stored = self._place.name_of(data) if data else ""
-            if stored and stored != sent.get(name, ("", ""))[1]:
+            if stored and stored != known:
                 objects[stored] = data
                 size += len(data)
-            sent[name] = sources[name].stamp, stored
+            sent[name] = stamp, stored
             if size > _SENT_AT_ONCE:
                 put(objects)
                 objects, size = {}, 0
@@ -307,10 +298,10 @@ class _Run:
             for date, files in by_date.items():
                 with contextlib.suppress(FileNotFoundError):  # deleted since
                     stamp = " ".join(_stamp(journal.path(day)) for journal, day in files)
-                    yield f"day {date} {key}", _Source(stamp, partial(self._make_day, date, files))
+                    yield f"day {date} {key}", (stamp, partial(self._make_day, date, files))
         for session, path in self._archive.files():
             with contextlib.suppress(FileNotFoundError):
-                yield f"session {session}", _Source(_stamp(path), partial(self._make_session, session))
+                yield f"session {session}", (_stamp(path), partial(self._make_session, session))
 
     def _travels(self, project: Project) -> bool:
         """Return whether days of a project are synced: git brings those of a memory that it shares."""
@@ -376,7 +367,7 @@ class _Run:
             for prepare in wanted.pop(stored, ()):
                 with self._reporting(machine):
                     steps.append(prepare(stored, data))
-            if sum(step.size for step in steps) > _TAKEN_AT_ONCE:
+            if sum(size for _, size in steps) > _TAKEN_AT_ONCE:
                 self._apply(machine, steps)
                 steps = []
         self._apply(machine, steps)
@@ -401,9 +392,9 @@ class _Run:
         with capture_lock(self._home, LOCK_SECONDS, self._announce), durable_together():
             self._forgotten = Tombstones(self._home).forgotten()
             self._held: dict[str, dict[str, set[str] | None]] = {}
-            for step in steps:
+            for do, _ in steps:
                 with self._reporting(machine):
-                    step.do()
+                    do()
                     self.report.taken += 1
         self._save()
 
@@ -419,7 +410,7 @@ class _Run:
         if content.lines[0].split()[:2] != ["#", date]:
             raise ValueError(f"{date} of {machine} does not begin with its date")
         content.rest = None
-        return _Step(partial(self._take_day, machine, project, name, stored, content), len(data))
+        return partial(self._take_day, machine, project, name, stored, content), len(data)
 
     def _take_day(self, machine: str, project: Project, name: str, stored: str, content: DayFile) -> None:
         date = name.split()[1]
@@ -473,7 +464,7 @@ class _Run:
     ) -> _Step:
         text = zlib.decompressobj().decompress(data, _MOST_UNPACKED)
         turns = [redact_again(one, clean) for one in typed(parse_json(text), list[ArchivedTurn])]
-        return _Step(partial(self._take_session, machine, session, stored, turns), len(text))
+        return partial(self._take_session, machine, session, stored, turns), len(text)
 
     def _take_session(self, machine: str, session: str, stored: str, turns: list[ArchivedTurn]) -> None:
         kept = []
