@@ -410,19 +410,15 @@ class _Run:
         if content.lines[0].split()[:2] != ["#", date]:
             raise ValueError(f"{date} of {machine} does not begin with its date")
         content.rest = None
-        return partial(self._take_day, machine, project, name, stored, content), len(data)
-
-    def _take_day(self, machine: str, project: Project, name: str, stored: str, content: DayFile) -> None:
-        date = name.split()[1]
         shared = self._settings_of(project).memory.shared
         day, journal = f"{date}.{machine}", Journal(project, shared=shared, home=self._home)
         known = self._state.taken[machine].get(name)
         ids, before = _ids(content), set((known or [])[1:])
-        gone = self._gone(content, date, project.root) | self._held_near(journal, day)
 
         def change(present: str) -> str | None:
-            removed = gone | (before - _ids(DayFile(present)))  # the latter by the user
-            remove(content, Removal(removed, self._forgotten.within(project.root).grips, removed))
+            gone = self._gone(content, date, project.root) | self._held_near(journal, day)
+            gone |= before - _ids(DayFile(present))  # removed by the user
+            remove(content, Removal(gone, self._forgotten.within(project.root).grips, gone))
             is_removed = known and not present.strip()
             if is_removed or (ids and not content.sections):  # or other files have all of it
                 content.replace_opening(content.lines[:1])
@@ -432,11 +428,14 @@ class _Run:
             merge_day(own, content, only_entries=True)
             return own.render()
 
-        unindexed.mark(self._home, project.root)
-        self.report.roots.add(project.root)
-        journal.take(day, change)
-        self._held[project.root][day] = None
-        self._state.taken[machine][name] = [stored, *sorted(ids)]
+        def take() -> None:
+            unindexed.mark(self._home, project.root)
+            self.report.roots.add(project.root)
+            journal.take(day, change)
+            self._held[project.root][day] = None
+            self._state.taken[machine][name] = [stored, *sorted(ids)]
+
+        return take, len(data)
 
     def _held_near(self, journal: Journal, day: str) -> set[str]:
         """Return the turns and notes in other files of the days around one."""
@@ -464,18 +463,19 @@ class _Run:
     ) -> _Step:
         text = zlib.decompressobj().decompress(data, _MOST_UNPACKED)
         turns = [redact_again(one, clean) for one in typed(parse_json(text), list[ArchivedTurn])]
-        return partial(self._take_session, machine, session, stored, turns), len(text)
 
-    def _take_session(self, machine: str, session: str, stored: str, turns: list[ArchivedTurn]) -> None:
-        kept = []
-        for turn in turns:
-            project = self._takers.get(turn.project)
-            if project and not self._forgotten.covers(turn.id, project.root, session, turn.time):
-                kept.append(replace(turn, project=project.root, machine=machine))
-        if kept:
-            self._archive.append(session, kept)
-        unknown = {turn.project for turn in turns} - self._takers.keys()
-        self._state.taken[machine][f"session {session}"] = [stored, *sorted(unknown)]
+        def take() -> None:
+            kept = []
+            for turn in turns:
+                project = self._takers.get(turn.project)
+                if project and not self._forgotten.covers(turn.id, project.root, session, turn.time):
+                    kept.append(replace(turn, project=project.root, machine=machine))
+            if kept:
+                self._archive.append(session, kept)
+            unknown = {turn.project for turn in turns} - self._takers.keys()
+            self._state.taken[machine][f"session {session}"] = [stored, *sorted(unknown)]
+
+        return take, len(text)
 
 
 def _renamed(forgotten: Forgotten, names: Mapping[str, list[str]]) -> Forgotten:
