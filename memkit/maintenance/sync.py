@@ -389,7 +389,7 @@ class _Run:
     def _apply(self, machine: str, steps: Sequence[_Step]) -> None:
         if not steps:
             return
-        with capture_lock(self._home, LOCK_SECONDS, self._announce), durable_together():
+        with durable_together(), capture_lock(self._home, LOCK_SECONDS, self._announce):
             self._forgotten = Tombstones(self._home).forgotten()
             self._held: dict[str, dict[str, set[str] | None]] = {}
             for do, _ in steps:
