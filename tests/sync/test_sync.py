@@ -161,17 +161,16 @@ def test_a_session_that_several_machines_imported_is_there_once(machines: list[M
 def test_what_is_removed_of_another_machine_stays_away(machines: list[Machine]) -> None:
     laptop, desk, server = machines
     _, kept = laptop.work(0), laptop.work(1, day=1)
+    for mine in map(laptop.journal.path, laptop.journal.days()):
+        mine.write_text(mine.read_text().replace("\n\n", "\n\nWithout an ID.\n\n", 1))
     settle(machines)
-    desk.journal.path(f"2026-03-04.{laptop.machine}").unlink()
-    mine = laptop.journal.path("2026-03-05")
-    mine.write_text(mine.read_text().replace("\n\n", "\n\nWithout an ID.\n\n", 1))
-    settle(machines)
-    theirs = server.journal.path(f"2026-03-05.{laptop.machine}")
+    gone, theirs = desk.journal.path(f"2026-03-04.{laptop.machine}"), server.journal.path(f"2026-03-05.{laptop.machine}")
+    gone.unlink()
     assert server.journal.remove_lines(theirs, 3, 3)
     new, other = laptop.work(2), laptop.work(3, day=1)
     settle(machines)
     assert set(desk.turns) == {kept, new, other}
-    assert "Without an ID." not in theirs.read_text()
+    assert "Without an ID." not in gone.read_text() + theirs.read_text()
     shutil.rmtree(desk.project.memory)  # a deleted project that is back gets all
     laptop.work(4)
     settle(machines)
@@ -216,6 +215,7 @@ def test_a_deleted_project_stays_forgotten(machines: list[Machine]) -> None:
     laptop.sync()
     shutil.rmtree(laptop.base / "shop")
     laptop.sync()
+    desk.work(2)  # the other one does not know it
     settle([desk])
     assert not desk.turns
 
