@@ -63,7 +63,7 @@ def measure(place: Path, days: int, kind: str) -> dict[str, Any]:
     found = write_home(SyntheticMemory(7), roots[0], str(homes[0]), days, 1)
     machines = [(home, root, f"{kind} {there}") for home, root in zip(homes, roots, strict=True)]
     for machine in machines:  # memkit knows the project
-        _run(*machine, "remember", "a first note")
+        _run(*machine, "remember", f"a first note in {machine[1]}")
         _run(*machine, "index")
     seconds = [_run(*machine) for machine in machines]
     assert len(list((roots[1] / ".memkit" / "memory").glob("*.md"))) == days + 2
