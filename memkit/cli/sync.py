@@ -49,8 +49,8 @@ def sync_command(context: Context, action: str, where: str | None, encrypt: bool
 def _choose(context: Context, kind: str, where: str, encrypt: bool, yes: bool) -> str:
     """Return the address, after the user agreed to what goes there."""
     from memkit.capture.project_list import projects_with_memory
-    from memkit.maintenance.places import make_repository, open_place
-    from memkit.maintenance.sync import Cipher, key_file, machine_name, projects_by_key
+    from memkit.maintenance.places import key_file, make_key, make_repository, open_place
+    from memkit.maintenance.sync import machine_name, projects_by_key
 
     if in_session():
         raise MemkitError("run `memkit sync` with a place in a terminal of your own, outside of Claude Code")
@@ -67,7 +67,7 @@ def _choose(context: Context, kind: str, where: str, encrypt: bool, yes: bool) -
         echo("It takes the same from your other machines, and erases here what you forgot there.")
     confirm("Sync?", yes)
     if encrypt:
-        Cipher(context.home, make_key=True)
+        make_key(context.home)
         context.say(f"the key is in {key_file(context.home)}; copy that file to your other machines first")
     if kind == "ssh":
         make_repository(where)

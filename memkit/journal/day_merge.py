@@ -24,16 +24,20 @@ def whole_day(files: Iterable[DayFile]) -> DayFile:
     return first
 
 
-def merge_day(own: DayFile, other: DayFile, forgotten: Forgotten = NOTHING) -> int:
+def merge_day(
+    own: DayFile, other: DayFile, forgotten: Forgotten = NOTHING, *, only_entries: bool = False
+) -> int:
     """Insert the turns and notes of `other` that `own` lacks. Return the number of turns.
 
     Turns come with their session's heading and its bullets, which the user may have edited. Text before the
-    first heading comes too. Forgotten entries do not.
+    first heading comes too. Forgotten entries do not. With `only_entries`, nothing comes that `own` may have
+    lost: no text before the first heading, nor below that of a session that `own` has.
     """
     remove(other, Removal(forgotten.turns, forgotten.grips, forgotten.notes))
     present = {section.pairs["turn"] for section in own.sections if "turn" in section.pairs}
     notes = {section.pairs["note"] for section in own.sections if "note" in section.pairs}
     grips = {bullet.id for _, bullet in read_bullets(own.lines)}
+    sessions = own.sessions() if only_entries else ()
     sharing = other.sharing_turns()
     is_new = not own.sections
     taken = 0
@@ -45,15 +49,17 @@ def merge_day(own: DayFile, other: DayFile, forgotten: Forgotten = NOTHING) -> i
         missing = [turn for turn in turns if turn.pairs["turn"] not in present]
         if not missing:
             continue
-        text = "\n\n".join(
-            [_heading(other, heading, turns, missing, grips), *map(other.text, missing)]
-        )
+        top = _heading(other, heading, turns, missing, grips)
+        if heading.pairs["session"] in sessions:
+            top, _, _ = top.partition("\n")
+        text = "\n\n".join([top, *map(other.text, missing)])
         _insert(own, heading, text)
         if len(turns) == 1 and turns[0].pairs["turn"] in sharing:
             own.share_heading(turns[0].pairs["turn"])
         present |= {turn.pairs["turn"] for turn in missing}
         taken += len(missing)
-    _merge_preamble(own, other, with_overview=is_new)
+    if not only_entries:
+        _merge_preamble(own, other, with_overview=is_new)
     return taken
 
 

@@ -415,9 +415,12 @@ class Journal:
     def remove_lines(self, path: Path, start: int, end: int) -> bool:
         """Remove the lines `start` to `end` (from 1, inclusive) from a file.
 
-        Headings of sections and bullets stay.
+        Headings of sections and bullets stay. To a day of another machine it is an edit: it does not come
+        whole again, as the lines have no IDs.
         """
-        return self._change_day(path, lambda content: remove_lines(content, start, end), may_vanish=True)
+        return self._change_day(
+            path, lambda content: remove_lines(content, start, end), may_vanish=True, is_edit=True
+        )
 
     def remove_older(self, day: str) -> list[str]:
         """Delete the days before `day` (ISO) as `remove_day` does, and return them."""
@@ -463,12 +466,13 @@ class Journal:
         *,
         may_vanish: bool = False,
         may_begin_overview: bool = True,
+        is_edit: bool = False,
         record: Record | None = None,
     ) -> bool:
         """Calls `change` again if the file changed meanwhile. With `may_vanish`, remove an empty day."""
 
         is_theirs = self._files.is_openclaw(path)
-        is_foreign = machine_of(path.stem)
+        is_foreign = machine_of(path.stem) and not is_edit
 
         def apply(text: str) -> str | None:
             content = DayFile(text or f"# {path.stem[:10]}")

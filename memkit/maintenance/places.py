@@ -1,10 +1,10 @@
 """Where the machines of a person leave what they remember: a folder, or a git repository, maybe on a host.
 
 A place holds `machines/NAME/` for each machine, which alone writes there (a git place, a branch for each):
-`manifest`, and `objects/ab/SHA256` for each file that the manifest lists, named after its bytes. So nothing
-ever conflicts, and half a copy is noticed.
+`manifest`, and `objects/ab/DIGEST` for each object that the manifest lists. So nothing ever conflicts.
 
-Nothing in a place is trusted: names match strict patterns, sizes are bounded, and no link is followed.
+Nothing in a place is trusted: names match strict patterns, sizes are bounded, no link is followed, and an
+object counts only if it has the digest in its name.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Collection, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Set
+from functools import cached_property, lru_cache
 from pathlib import Path
 
+from memkit.environment.extras import require
 from memkit.errors import MemkitError
 from memkit.files import (
     MOST_BYTES,
@@ -35,12 +36,11 @@ from memkit.paths import Home
 from memkit.processes import find_program, no_window
 from memkit.text import one_line
 
-MANIFEST = "manifest"
-
-_MACHINE = re.compile(MACHINE)
+_MANIFEST = "manifest"
 _OBJECT_PATH = re.compile("objects/[0-9a-f]{2}/([0-9a-f]{64})")
 _HOST = re.compile(r"(?:[A-Za-z0-9_][\w.-]*@)?[A-Za-z0-9_][\w.-]*", re.ASCII)
 _SECONDS = 3600.0
+_READ_AT_ONCE = MOST_BYTES
 
 _RECEIVE = (
     f"git -c core.hooksPath={os.devnull} -c core.alternateRefsCommand=true -c receive.autogc=false "
@@ -49,25 +49,26 @@ _RECEIVE = (
 """A repository on this machine runs nothing: its settings and hooks are those of whoever can write there."""
 
 
-def digest(data: bytes) -> str:
-    """Return the name of an object."""
-    return hashlib.sha256(data).hexdigest()
+def digest(data: bytes, key: bytes = b"") -> str:
+    """Return the name of an object. With a key, who lacks it cannot even check a guess at the content."""
+    return hashlib.blake2b(data, digest_size=32, key=key).hexdigest()
 
 
-def open_place(address: str, home: Home) -> Folder | Repository:
+def open_place(address: str, home: Home) -> Place:
     """Return the place with this address, as in `sync.place`. Raise `MemkitError` if it is not one."""
     kind, _, where = address.partition(" ")
-    kind = kind.removesuffix("+age")
+    kind, _, is_sealed = kind.partition("+")
+    key = key_file(home) if is_sealed else ""
     if kind == "folder":
         where = os.path.expanduser(where)
         if not os.path.isdir(where):
             raise MemkitError(f"there is no folder {where}; create it, or connect its drive")
-        return Folder(where)
+        return Place(_Folder(where), key)
     if kind == "ssh" and _HOST.fullmatch(where):
-        return Repository(f"{where}:memkit-sync.git", home)
+        return Place(_Repository(f"{where}:memkit-sync.git", home), key)
     if kind != "git" or where.startswith("-") or "::" in where or not where.isprintable():
         raise MemkitError(f"memkit cannot sync with {where or 'no place'}; see `memkit sync --help`")
-    return Repository(where, home)
+    return Place(_Repository(where, home), key)
 
 
 def make_repository(host: str) -> None:
@@ -76,31 +77,106 @@ def make_repository(host: str) -> None:
     _run(["ssh", "-oBatchMode=yes", "--", host, "git init --quiet --bare memkit-sync.git"])
 
 
-def path_of(name: str) -> str:
-    """Return where a machine keeps the object `name`."""
+def key_file(home: Home) -> str:
+    """Return the path of the age key for encrypted places, which all machines of the person have."""
+    return os.path.join(home.sync, "key.txt")
+
+
+def make_key(home: Home) -> None:
+    """Make the key unless there is one."""
+    require("sync", "an encrypted place needs", "pyrage")
+    import pyrage
+
+    if not os.path.lexists(key_file(home)):
+        make_private_directory(home.sync)
+        write_durably(key_file(home), f"{pyrage.x25519.Identity.generate()}\n".encode("ascii"))
+
+
+class _Age:
+    """Encrypts with the key in a file. Raises `MemkitError`."""
+
+    def __init__(self, path: str) -> None:
+        require("sync", "an encrypted place needs", "pyrage")
+        import pyrage
+
+        self._age = pyrage
+        try:
+            words = read_regular(path, 10_000).decode("ascii", "replace").split()
+            secret = next(one for one in words if one.startswith("AGE-SECRET-KEY-"))
+            self._identity = pyrage.x25519.Identity.from_str(secret)
+        except Exception as error:  # pyrage has no common class of errors
+            raise MemkitError(f"{path} holds no age key; copy the file from your other machine") from error
+        self.secret = hashlib.sha256(secret.encode("ascii")).digest()
+
+    def seal(self, data: bytes) -> bytes:
+        return bytes(self._age.encrypt(data, [self._identity.to_public()]))
+
+    def open(self, data: bytes) -> bytes:
+        try:
+            return bytes(self._age.decrypt(data, [self._identity]))
+        except self._age.DecryptError as error:
+            raise MemkitError("it is not encrypted with the key of this machine") from error
+
+
+class Place:
+    """A place, with encryption at its edge if there is a key. Raises `MemkitError`, `OSError`."""
+
+    def __init__(self, store: _Folder | _Repository, key: str) -> None:
+        self._store = store
+        self._key = key
+
+    @cached_property
+    def _age(self) -> _Age | None:
+        return _Age(self._key) if self._key else None
+
+    def machines(self) -> list[str]:
+        """Bring what the place has, and return the names of all machines."""
+        return sorted(filter(re.compile(MACHINE).fullmatch, self._store.machines()))
+
+    def manifest(self, machine: str) -> bytes:
+        """Return the manifest of a machine."""
+        for _, data in self._store.read(machine, [_MANIFEST]):
+            return self._age.open(data) if self._age else data
+        raise MemkitError("it has no manifest that can be read")
+
+    def name_of(self, data: bytes) -> str:
+        """Return the name that an object has here."""
+        return digest(data, self._age.secret if self._age else b"")
+
+    def read(self, machine: str, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """Yield those of the objects of a machine that are there, whole, in any order."""
+        for _, data in self._store.read(machine, map(_path_of, names)):
+            with contextlib.suppress(MemkitError):  # half copied
+                data = self._age.open(data) if self._age else data
+                yield self.name_of(data), data
+
+    def put(self, machine: str, manifest: bytes, objects: Mapping[str, bytes], listed: Set[str]) -> None:
+        """Store objects by name, then the manifest. Remove all objects that are not `listed`."""
+        seal = self._age.seal if self._age else bytes
+        files = {_path_of(name): seal(data) for name, data in objects.items()}
+        self._store.put(machine, {**files, _MANIFEST: seal(manifest)}, listed)
+
+
+def _path_of(name: str) -> str:
     return f"objects/{name[:2]}/{name}"
 
 
-class Folder:
+class _Folder:
     """A folder that another program syncs, or that is on a network."""
 
     def __init__(self, root: str) -> None:
         self._root = os.path.realpath(root)
 
-    def manifests(self) -> dict[str, bytes]:
-        """Return the manifest of each machine; b"" for one that cannot be read."""
-        names = filter(_MACHINE.fullmatch, (one.name for one in Path(self._root, "machines").glob("*")))
-        return {name: dict(self.read(name, [MANIFEST])).get(MANIFEST, b"") for name in names}
+    def machines(self) -> list[str]:
+        return [one.name for one in Path(self._root, "machines").glob("*")]
 
-    def read(self, machine: str, paths: Collection[str]) -> Iterator[tuple[str, bytes]]:
-        """Yield those of the files of a machine that are there, in any order. Their bytes are unchecked."""
+    def read(self, machine: str, paths: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         for path in paths:
             with contextlib.suppress(OSError):  # missing, a link, or still being copied
                 yield path, read_regular(self._path(machine, path))
 
-    def put(self, machine: str, files: Mapping[str, bytes], listed: Collection[str]) -> None:
-        """Store these files, the manifest last, and remove all objects that are not `listed`."""
-        for paths in (files.keys() - {MANIFEST}, [MANIFEST]):
+    def put(self, machine: str, files: Mapping[str, bytes], listed: Set[str]) -> None:
+        for paths in (files.keys() - {_MANIFEST}, [_MANIFEST]):
             with durable_together():
                 for path in paths:
                     real = self._path(machine, path)
@@ -120,7 +196,7 @@ class Folder:
         return found
 
 
-class Repository:
+class _Repository:
     """A private git repository. The branch of a machine has one commit: no history keeps what was forgotten.
 
     To find out what the other side has, git follows the parents of commits, and ours have none. Recorded as
@@ -131,8 +207,7 @@ class Repository:
         self._url = url
         self._directory = home.sync_repository
 
-    def manifests(self) -> dict[str, bytes]:
-        """As for a folder."""
+    def machines(self) -> list[str]:
         for left in Path(self._directory).rglob("*.lock"):  # by a killed git
             left.unlink(missing_ok=True)
         try:
@@ -147,25 +222,30 @@ class Repository:
         tips = self._cut_off()
         if tips != before:
             self._drop_unused()
-        names = filter(_MACHINE.fullmatch, tips)
-        return {name: dict(self.read(name, [MANIFEST])).get(MANIFEST, b"") for name in names}
+        return list(tips)
 
-    def read(self, machine: str, paths: Collection[str]) -> Iterator[tuple[str, bytes]]:
-        """As for a folder."""
-        files = self._files(self._tips()[machine])
-        found = {files[path]: path for path in paths if path in files}
-        asked = "".join(f"{blob}\n" for blob in found).encode("ascii")
-        with io.BytesIO(self._git("cat-file", "--batch", data=asked)) as output:
-            for path in found.values():
+    def read(self, machine: str, paths: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        files, asked, size = self._files(self._tips()[machine]), list[str](), 0
+        for path in filter(files.__contains__, paths):
+            asked.append(path)
+            size += files[path][1]
+            if size > _READ_AT_ONCE:
+                yield from self._blobs(files, asked)
+                asked, size = [], 0
+        yield from self._blobs(files, asked)
+
+    def _blobs(self, files: Mapping[str, tuple[str, int]], asked: list[str]) -> Iterator[tuple[str, bytes]]:
+        names = "".join(f"{files[path][0]}\n" for path in asked).encode("ascii")
+        with io.BytesIO(self._git("cat-file", "--batch", data=names)) as output:
+            for path in asked:
                 size = int(output.readline().split()[2])
                 yield path, output.read(size)
                 output.read(1)
 
-    def put(self, machine: str, files: Mapping[str, bytes], listed: Collection[str]) -> None:
-        """As for a folder."""
+    def put(self, machine: str, files: Mapping[str, bytes], listed: Set[str]) -> None:
         before = self._tips().get(machine, "")
         parts = [b"commit refs/own\ncommitter memkit <> now\ndata 0\ndeleteall\n"]
-        for path, blob in self._files(before).items() if before else ():
+        for path, (blob, _) in self._files(before).items() if before else ():
             match = _OBJECT_PATH.fullmatch(path)
             if match and match[1] in listed and path not in files:
                 parts.append(f"M 100644 {blob} {path}\n".encode("ascii"))
@@ -199,14 +279,14 @@ class Repository:
         return tips
 
     @lru_cache(maxsize=4)  # noqa: B019 - few of them are made, and none lives long
-    def _files(self, commit: str) -> dict[str, str]:
-        """Return the blob of each file of a commit, by path, without links and what is too large."""
+    def _files(self, commit: str) -> dict[str, tuple[str, int]]:
+        """Return blob and size of each file of a commit, by path, without links and what is too large."""
         found = {}
         for row in os.fsdecode(self._git("ls-tree", "-rzl", commit)).split("\0")[:-1]:
             about, _, path = row.partition("\t")
             mode, _, blob, size = about.split()
             if mode == "100644" and int(size) <= MOST_BYTES:
-                found[path] = blob
+                found[path] = blob, int(size)
         return found
 
     def _git(self, *arguments: str, data: bytes = b"") -> bytes:

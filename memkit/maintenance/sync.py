@@ -4,11 +4,12 @@ A machine sends what it wrote itself: days and archived turns of each project, a
 takes those of the others. A project is known by its git remote, else by its name. A day of another machine
 stays a file of its own, `2026-11-20.laptop-3f2a.md`, until the user edits it; then it only gets new turns.
 
-All steps are keyed by the digests of what was sent and taken, so a killed run can run again.
+What a machine left says what was sent, and the state what was taken. So a killed run can run again.
 """
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import os
@@ -17,25 +18,23 @@ import secrets
 import socket
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import islice
+from functools import cache, partial
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import msgspec
 
 from memkit import anchors
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn, redact_again
-from memkit.capture.project_list import projects_with_memory, remembered_projects
-from memkit.environment.extras import require
+from memkit.capture.project_list import remembered_projects
 from memkit.errors import MemkitError
 from memkit.files import PRIVATE_FILE, durable_together, make_private_directory, read_regular, write_durably
 from memkit.forget.erase import forget
 from memkit.forget.selection import ForgetSelection
-from memkit.hook.entries import MACHINE, machine_of
+from memkit.hook.entries import MACHINE, machine_of, own_file
 from memkit.ipc import unindexed
 from memkit.journal.day_edits import Removal, is_empty, redact_day, remove
 from memkit.journal.day_file import DayFile, as_taken, encoded, is_as_taken
@@ -44,11 +43,11 @@ from memkit.journal.day_writes import dates_around
 from memkit.journal.journal import Journal
 from memkit.llm.calls import exclusive_lock
 from memkit.locks import Announce, capture_lock
-from memkit.maintenance.places import MANIFEST, digest, open_place, path_of
+from memkit.maintenance.places import digest, open_place
 from memkit.paths import Home
-from memkit.privacy.redact import redact, visible
+from memkit.privacy.redact import redact, rules, visible
 from memkit.privacy.tombstones import Forgotten, Ids, Tombstones
-from memkit.projects.git import normalize_remote, remote_of
+from memkit.projects.git import normalize_remote, remote_of, tracked_in
 from memkit.projects.git_files import git_directory_of
 from memkit.projects.project import OPENCLAW, Project, Registry
 from memkit.settings.load import Settings
@@ -61,48 +60,50 @@ VERSION = 1
 
 LOCK_SECONDS = 60.0
 
-_BATCH_BYTES = 64_000_000
-"""Roughly what is sent at once: a killed run has lost at most that much."""
-
-_BATCH_OBJECTS = 256
+_SENT_AT_ONCE = 64_000_000
+_TAKEN_AT_ONCE = 8_000_000
+"""Bytes: a killed run has lost at most that much, and capture waits no longer than for that."""
 
 _MOST_DAY_BYTES = 8_000_000
 _MOST_UNPACKED = 64 * 1024 * 1024
 
 _ID = re.compile(r"(?:turn|note):([^\s<>]+)")
-_Day = Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d\d-\d\d\Z")]
-_NAME = re.compile(r"[\w./@+=,-]{1,120}")
-_Session = Annotated[str, msgspec.Meta(pattern=rf"^{_NAME.pattern}\Z")]
-_Object = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
-_Sent = dict[str, tuple[str, str, str]]
-_Take = Callable[[bytes], None]
+_SAFE_ID = re.compile(r"[\w./@+=,-]{1,120}")
+_Name = Annotated[str, msgspec.Meta(pattern=rf"\A(day \d{{4}}-\d\d-\d\d |session {_SAFE_ID.pattern}\Z)")]
+_Object = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+_Source = tuple[str, Callable[[], bytes]]
+_Step = tuple[Callable[[], None], int]
+"""What is left to do under the lock for an object, and the bytes that it holds meanwhile."""
 
 
 class _Manifest(msgspec.Struct):
-    """The objects of a machine: days by project and date, and archived sessions. Projects have no paths."""
+    """What a machine left: objects by `day DATE PROJECT` or `session ID`. Projects have keys, no paths.
 
-    version: int = VERSION
-    forgotten: Forgotten = Forgotten()
-    days: dict[str, dict[_Day, _Object]] = {}
-    archive: dict[_Session, _Object] = {}
-
-
-class _State(msgspec.Struct):
-    """What this machine sent to `place` and took from there.
-
-    `sent` has the stamp of the files, the digest of their text as sent, and the object ("" for nothing), by
-    `days DATE KEY` or `archive SESSION`. `manifest` is the digest of the last own one. `taken` has, by
-    machine and `days DATE ROOT` (a digest) or `archive SESSION`, the object and the IDs of a day or the
-    unknown projects of a session. `seen` has the manifest of a machine of which everything was taken.
+    `number` grows with each one. `rules` are those by which all objects were redacted.
     """
 
     version: int = VERSION
-    place: str = ""
-    tombstones: str = ""
-    manifest: str = ""
-    sent: _Sent = {}
+    machine: str = ""
+    number: Annotated[int, msgspec.Meta(ge=0, lt=2**53)] = 0
+    rules: str = ""
+    forgotten: Forgotten = Forgotten()
+    objects: dict[_Name, _Object] = {}
+
+
+class _State(msgspec.Struct):
+    """What this machine sent and took.
+
+    `written` has the digests of its own manifests. `sent` has, by the names of a manifest, the stamp of the
+    files and the object ("" for none). `taken` has, by machine and `day DATE ROOT` (a digest) or
+    `session ID`, the object, and the IDs of a day or the unknown projects of a session. `seen` has the number
+    of a manifest of which everything was taken, and a digest of it and of the projects here.
+    """
+
+    version: int = VERSION
+    written: list[str] = []
+    sent: dict[str, tuple[str, str]] = {}
     taken: dict[str, dict[str, list[str]]] = {}
-    seen: dict[str, str] = {}
+    seen: dict[str, tuple[int, str]] = {}
 
 
 @dataclass(slots=True)
@@ -112,22 +113,16 @@ class SyncReport:
     sent: int = 0
     taken: int = 0
     machines: list[str] = field(default_factory=list)
-    elsewhere: list[str] = field(default_factory=list)
+    elsewhere: set[str] = field(default_factory=set)
     roots: set[str] = field(default_factory=set)
     problems: list[str] = field(default_factory=list)
 
 
-class _Source(NamedTuple):
-    name: str
-    stamp: str
-    make: Callable[[], bytes]
-
-
-def machine_name(home: Home) -> str:
+def machine_name(home: Home, *, is_taken: bool = False) -> str:
     """Return the name of this machine in a place. The first call makes it. Raise `OSError`."""
     path = os.path.join(home.sync, "machine")
     name = read_regular(path, 100).decode("ascii", "replace").strip() if os.path.exists(path) else ""
-    if not re.fullmatch(MACHINE, name):
+    if is_taken or not re.fullmatch(MACHINE, name):
         host = re.sub("[^a-z0-9]+", "-", socket.gethostname().split(".")[0].lower()).strip("-")[:24]
         name = f"{host or 'machine'}-{secrets.token_hex(2)}"
         make_private_directory(home.sync)
@@ -147,6 +142,13 @@ def projects_by_key(projects: Iterable[Project], home: Home) -> dict[str, list[P
     return found
 
 
+def _changed(path: str | Path) -> float:
+    """Return when a file was last changed, 0 for a missing one."""
+    with contextlib.suppress(FileNotFoundError):
+        return os.stat(path).st_mtime
+    return 0.0
+
+
 def sync(home: Home, settings_of: Callable[[Project], Settings], announce: Announce) -> SyncReport:
     """Sync all known projects with the place of the settings. Raise `MemkitError`, `OSError`."""
     from filelock import FileLock
@@ -154,7 +156,11 @@ def sync(home: Home, settings_of: Callable[[Project], Settings], announce: Annou
     make_private_directory(home.sync)
     with FileLock(os.path.join(home.sync, "lock"), LOCK_SECONDS, mode=PRIVATE_FILE):
         run = _Run(home, settings_of, announce)
-        run.run()
+        others = run.read()
+        if run.forget(others):  # and with it the local copy of a git place
+            others = run.read()
+        run.send()
+        run.take(others)
         return run.report
 
 
@@ -164,64 +170,57 @@ class _Run:
         self._settings_of = settings_of
         self._announce = announce
         self._settings = settings_of(Project.of_user(home))
-        self._redact = partial(redact, patterns=self._settings.capture.compiled_patterns())
-        self._machine = machine_name(home)
+        patterns = self._settings.capture.compiled_patterns()
+        self._redact = partial(redact, patterns=patterns)
+        self._rules = digest(repr([rules(), *(one.pattern for one in patterns)]).encode())
         self._archive = Archive(home)
-        place = self._settings.sync.place
-        self._place = open_place(place, home)
-        cipher = Cipher(home) if place.partition(" ")[0].endswith("+age") else None
-        self._seal: Callable[[bytes], bytes] = cipher.seal if cipher else bytes
-        self._open: Callable[[bytes], bytes] = cipher.open if cipher else bytes
+        self._place = open_place(self._settings.sync.place, home)
         self._state_path = os.path.join(home.sync, "state.json")
         known = read_state_or_none(self._state_path, VERSION, lambda value: typed(value, _State))
         self._state = known or _State()
-        place += f" {cipher.recipient}" if cipher else ""
-        if self._state.place != place:  # the new one, or one for another key, lacks what the old one has
-            self._state = _State(place=place, taken=self._state.taken)
-        self.report = SyncReport()
-
-    def run(self) -> None:
-        remembering = set(projects_with_memory(self._home))
-        there = {one for one in remembered_projects(self._home) if os.path.isdir(one.root)}
-        there.add(Project.of_user(self._home))  # a new machine has none yet
-        self._roots = projects_by_key(there | remembering, self._home)
-        own = {key: [one for one in group if one in remembering] for key, group in self._roots.items()}
-        self._keys = {one.root: key for key, group in self._roots.items() for one in group}
-        manifests = self._read_manifests()
-        if self._forget(manifests):  # and with it the local copy of a git place
-            manifests = self._read_manifests()
-        self._send(own)
-        self._take(manifests)
+        self._last = _changed(self._state_path)
+        there = {one for one in remembered_projects(home) if any(map(os.path.isdir, (one.root, one.memory)))}
+        self._projects = projects_by_key({*there, Project.of_user(home)}, home)  # a new machine has none yet
+        self._keys = {one.root: key for key, group in self._projects.items() for one in group}
+        written = {root: _changed(own_file(home, root)) for root in self._keys}  # an entry of its own
+        last = {key: max(group, key=lambda one: written[one.root]) for key, group in self._projects.items()}
+        # A name alone proves nothing, so the user must have worked there.
+        self._takers = {k: one for k, one in last.items() if written[one.root] or not k.startswith("name ")}
 
     def _save(self) -> None:
         write_durably(self._state_path, msgspec.json.encode(self._state))  # ten times as fast as json
 
-    def _read_manifests(self) -> dict[str, tuple[str, _Manifest]]:
+    def read(self) -> dict[str, tuple[str, _Manifest]]:
         """Return the digest and the manifest of each other machine."""
-        found = {}
-        self.report = SyncReport()
-        manifests = self._place.manifests()
-        if digest(manifests.pop(self._machine, b"")) != self._state.manifest:  # it was not left so
-            self._state.sent = {}
-        for machine, data in sorted(manifests.items()):
-            self.report.machines.append(machine)
+        self.report, self._own, found = SyncReport(), _Manifest(), {}
+        machine, machines = machine_name(self._home), self._place.machines()
+        for name in machines:
             try:
-                value = parse_json(self._open(data))
+                data = self._place.manifest(name)
+                value = parse_json(data)
                 if isinstance(value, dict) and value.get("version", VERSION) != VERSION:
                     raise MemkitError("another version of memkit wrote it; update memkit on all machines")
-                found[machine] = digest(data), typed(value, _Manifest)
-                _check(found[machine][1].forgotten)
+                manifest = typed(value, _Manifest)
+                if name == machine:
+                    if not self._state.written or digest(data) in self._state.written:
+                        self._own = manifest
+                        continue
+                    machine = machine_name(self._home, is_taken=True)  # this disk is a clone, or was cloned
+                _check(manifest, name, self._state.seen.get(name, (0, ""))[0])
+                found[name] = digest(data), manifest
             except (ValueError, RecursionError, MemkitError) as error:
-                found.pop(machine, None)
-                self.report.problems.append(f"nothing is taken from {machine}: {one_line(str(error), 200)}")
+                if name != machine:
+                    self.report.problems.append(f"nothing is taken from {name}: {one_line(str(error), 200)}")
+        self._machine = machine
+        self.report.machines = [name for name in machines if name != machine]
         return found
 
-    def _forget(self, manifests: Mapping[str, tuple[str, _Manifest]]) -> bool:
+    def forget(self, others: Mapping[str, tuple[str, _Manifest]]) -> bool:
         """Erase here what was forgotten elsewhere, and what a killed run left. Return if there was any."""
         tombstones = Tombstones(self._home)
         known, theirs = tombstones.forgotten(), Forgotten()
-        roots = {key: [one.root for one in group] for key, group in self._roots.items()}
-        for _, manifest in manifests.values():
+        roots = {key: [one.root for one in group] for key, group in self._projects.items()}
+        for _, manifest in others.values():
             theirs |= _renamed(manifest.forgotten, roots)
         if known | theirs == known and tombstones.unfinished() is None:
             return False
@@ -232,65 +231,77 @@ class _Run:
             raise MemkitError(f"not everything was erased that another machine forgot: {'; '.join(problems)}")
         return True
 
-    def _send(self, own: Mapping[str, list[Project]]) -> None:
-        sources = {one.name: one for one in self._own_days(own)}
-        for session, path in self._archive.files():
-            name = f"archive {session}"
-            sources[name] = _Source(name, _stamp(path), partial(self._make_session, session))
+    def send(self) -> None:
+        """Send what changed, what was forgotten first."""
+        sources = dict(self._sources())
         keys = {root: [key] for root, key in self._keys.items()}
-        forgotten = _renamed(Tombstones(self._home).forgotten(), keys)
-        tombstones = digest(msgspec.json.encode(forgotten, order="deterministic"))
-        is_forgetting = tombstones != self._state.tombstones
+        forgotten = self._own.forgotten | _renamed(Tombstones(self._home).forgotten(), keys)
+        sent = {name: ("", stored) for name, stored in self._own.objects.items()}
+        if self._own.rules == self._rules:
+            there = self._own.objects
+            sent |= {name: one for name, one in self._state.sent.items() if one[1] == there.get(name, "")}
+        is_forgetting = forgotten != self._own.forgotten
+        sent = {name: one for name, one in sent.items()
+                if name in sources and (one[0] == sources[name][0] or not is_forgetting)}  # fmt: skip
 
-        def put(objects: dict[str, bytes]) -> None:
-            manifest = _Manifest(forgotten=forgotten)
-            for name, (_, _, stored) in sent.items():
-                kind, one, *key = name.split(" ", 2)
-                listed = manifest.days.setdefault(key[0], {}) if kind == "days" else manifest.archive
-                if stored:
-                    listed[one] = stored
-            files = {path_of(name): data for name, data in objects.items()}
-            files[MANIFEST] = self._seal(msgspec.json.encode(manifest, order="deterministic"))
-            self._place.put(self._machine, files, {stored for _, _, stored in sent.values()})
-            self._state.sent, self._state.tombstones = dict(sent), tombstones
-            self._state.manifest = digest(files[MANIFEST])
-            self._save()
+        def put(objects: Mapping[str, bytes]) -> None:
+            listed = {name: stored for name, (_, stored) in sent.items() if stored}
+            by = self._rules if all(stamp for stamp, _ in sent.values()) else ""
+            own = _Manifest(VERSION, self._machine, self._own.number, by, forgotten, listed)
+            if own != self._own:
+                own.number = max(int(time.time()), own.number + 1)
+                manifest = msgspec.json.encode(own, order="deterministic")
+                self._state.written = [*self._state.written[-99:], digest(manifest)]
+                self._save()  # a killed run is not somebody else
+                self._place.put(self._machine, manifest, objects, set(listed.values()))
+                self._own = own
+            if self._state.sent != sent:
+                self._state.sent = dict(sent)
+                self._save()
             self.report.sent += len(objects)
 
-        sent = {name: entry for name, entry in self._state.sent.items() if name in sources
-                and (entry[0] == sources[name].stamp or not is_forgetting)}  # fmt: skip
-        changed = [one for name, one in sorted(sources.items()) if sent.get(name, ("",))[0] != one.stamp]
-        if is_forgetting or (not changed and sent.keys() != self._state.sent.keys()):
-            put({})  # before anything else
+        if is_forgetting:
+            put({})
         objects: dict[str, bytes] = {}
         size = 0
-        for number, source in enumerate(changed, start=1):
+        for name, (stamp, make) in sorted(sources.items()):
+            before, known = sent.get(name, ("", ""))
+            if before == stamp:
+                continue
+            sent.pop(name, None)
             try:
-                data = source.make()
+                data = make()
+            except FileNotFoundError:  # deleted since
+                continue
             except MemkitError as error:
                 self.report.problems.append(f"not sent: {error}")
-            else:
-                text, (_, before, stored) = digest(data), sent.get(source.name, ("", "", ""))
-                if text != before:
-                    sealed = self._seal(data)
-                    stored = digest(sealed) if data else ""
-                    objects |= {stored: sealed} if data else {}
-                    size += len(sealed)
-                sent[source.name] = source.stamp, text, stored
-            if number == len(changed) or size > _BATCH_BYTES:
+                continue
+            stored = self._place.name_of(data) if data else ""
+            if stored and stored != known:
+                objects[stored] = data
+                size += len(data)
+            sent[name] = stamp, stored
+            if size > _SENT_AT_ONCE:
                 put(objects)
                 objects, size = {}, 0
+        put(objects)
 
-    def _own_days(self, own: Mapping[str, list[Project]]) -> Iterator[_Source]:
-        for key, projects in own.items():
+    def _sources(self) -> Iterator[tuple[str, _Source]]:
+        for key, projects in self._projects.items():
             by_date: dict[str, list[tuple[Journal, str]]] = {}
-            for journal in map(Journal, filter(self._travels, projects)):
+            for project in filter(self._travels, projects):
+                journal, tracked = Journal(project), cache(partial(tracked_in, project.root))
                 for day in journal.days():
-                    if not machine_of(day):
+                    folder, name = os.path.split(journal.path(day))
+                    if not machine_of(day) and name not in tracked(folder):  # it may be a colleague's
                         by_date.setdefault(day[:10], []).append((journal, day))
             for date, files in by_date.items():
-                stamp = " ".join(_stamp(journal.path(day)) for journal, day in files)
-                yield _Source(f"days {date} {key}", stamp, partial(self._make_day, date, files))
+                with contextlib.suppress(FileNotFoundError):  # deleted since
+                    stamp = " ".join(_stamp(journal.path(day)) for journal, day in files)
+                    yield f"day {date} {key}", (stamp, partial(self._make_day, date, files))
+        for session, path in self._archive.files():
+            with contextlib.suppress(FileNotFoundError):
+                yield f"session {session}", (_stamp(path), partial(self._make_session, session))
 
     def _travels(self, project: Project) -> bool:
         """Return whether days of a project are synced: git brings those of a memory that it shares."""
@@ -317,96 +328,124 @@ class _Run:
         text = json.dumps(msgspec.to_builtins(turns))
         return zlib.compress(text.encode("utf-8", "replace")) if turns else b""
 
-    def _take(self, manifests: Mapping[str, tuple[str, _Manifest]]) -> None:
-        roots = digest("\n".join(sorted(self._keys)).encode("utf-8", "surrogateescape"))
-        for machine, (name, manifest) in manifests.items():
-            seen = f"{name} {roots}"
-            if self._state.seen.get(machine) == seen:
-                continue
-            with capture_lock(self._home, LOCK_SECONDS, self._announce), durable_together():
-                self._forgotten = Tombstones(self._home).forgotten()
-                self._held: dict[str, dict[str, dict[str, set[str]]]] = {}
-                if self._take_from(machine, manifest):
-                    self._state.seen[machine] = seen
-            self._save()
+    def take(self, others: Mapping[str, tuple[str, _Manifest]]) -> None:
+        """Take what is new. Of a turn that several machines have, that of the first one known stays."""
+        takers = digest(repr([(key, one.root) for key, one in self._takers.items()]).encode())
+        for machine in sorted(others, key=[*self._state.taken, *others].index):
+            name, manifest = others[machine]
+            seen, problems = f"{name} {takers}", len(self.report.problems)
+            if self._state.seen.get(machine, (0, ""))[1] != seen:
+                self._take_from(machine, manifest)
+                if len(self.report.problems) == problems:
+                    self._state.seen[machine] = manifest.number, seen
+                self._save()
 
-    def _take_from(self, machine: str, manifest: _Manifest) -> bool:
-        """Take what is new. Return whether that was everything."""
-        problems = len(self.report.problems)
+    def _take_from(self, machine: str, manifest: _Manifest) -> None:
         taken = self._state.taken.setdefault(machine, {})
-        wanted: dict[str, list[_Take]] = {}
-        for key, days in manifest.days.items():
-            project = next(filter(self._travels, self._roots.get(key, ())), None)
-            if project is None:
-                self.report.elsewhere += [] if key in self._roots else [one_line(printable(key), 100)]
+        clean = visible if manifest.rules == self._rules else lambda text: self._redact(visible(text))
+        was_deleted = cache(partial(self._was_deleted, machine))
+        wanted: dict[str, list[Callable[[str, bytes], _Step]]] = {}
+        for name, stored in sorted(manifest.objects.items()):
+            kind, one, *rest = name.split(" ", 2)
+            if kind == "session":
+                before, *unknown = taken.get(name, [""])
+                is_new = before != stored or not self._takers.keys().isdisjoint(unknown)
+                if is_new and self._settings.archive.enabled:
+                    wanted.setdefault(stored, []).append(partial(self._session, machine, one, clean))
                 continue
-            is_lost = not any(machine_of(day) == machine for day in Journal(project).days())
-            for date, stored in days.items():
-                name = f"days {date} {digest(os.fsencode(project.root))}"
-                if is_lost:  # the project was deleted, and is back
-                    taken.pop(name, None)
-                if taken.get(name, [""])[0] != stored:
-                    take: _Take = partial(self._take_day, machine, project, date, name, stored)
-                    wanted.setdefault(path_of(stored), []).append(take)
-        for session, stored in manifest.archive.items() if self._settings.archive.enabled else ():
-            before, *unknown = taken.get(f"archive {session}", [""])
-            if before != stored or not self._roots.keys().isdisjoint(unknown):
-                wanted[path_of(stored)] = [partial(self._take_session, machine, session, stored)]
-        paths = iter(sorted(wanted))
-        while batch := list(islice(paths, _BATCH_OBJECTS)):
-            for path, data in self._place.read(machine, batch):
-                if path != path_of(digest(data)):
-                    continue
-                try:
-                    for take in wanted.pop(path, ()):
-                        take(self._open(data))
-                        self.report.taken += 1
-                except (ValueError, OverflowError, RecursionError, zlib.error, MemkitError) as error:
-                    self.report.problems.append(f"not taken from {machine}: {one_line(str(error))}")
+            project = self._takers.get(rest[0])
+            if project is None:
+                self.report.elsewhere.add(one_line(printable(rest[0]), 100))
+            elif self._travels(project):
+                here = f"day {one} {digest(os.fsencode(project.root))}"
+                if was_deleted(project):
+                    taken.pop(here, None)
+                if taken.get(here, [""])[0] != stored:
+                    wanted.setdefault(stored, []).append(partial(self._day, machine, project, here, clean))
+        steps: list[_Step] = []
+        for stored, data in self._place.read(machine, list(wanted)):
+            for prepare in wanted.pop(stored, ()):
+                with self._reporting(machine):
+                    steps.append(prepare(stored, data))
+            if sum(size for _, size in steps) > _TAKEN_AT_ONCE:
+                self._apply(machine, steps)
+                steps = []
+        self._apply(machine, steps)
         if wanted:
             self.report.problems.append(f"{plural(len(wanted), 'file')} of {machine} cannot be read yet")
-        return len(self.report.problems) == problems
 
-    def _take_day(
-        self, machine: str, project: Project, date: str, name: str, stored: str, data: bytes
-    ) -> None:
-        shared = self._settings_of(project).memory.shared
-        day, journal = f"{date}.{machine}", Journal(project, shared=shared, home=self._home)
+    def _was_deleted(self, machine: str, project: Project) -> bool:
+        """Return whether a memory has no day of a machine, nor one that is older than the last run."""
+        days, path = Journal(project).days(), Journal(project).path
+        return all(machine_of(day) != machine and _changed(path(day)) > self._last for day in days)
+
+    @contextlib.contextmanager
+    def _reporting(self, machine: str) -> Iterator[None]:
+        try:
+            yield
+        except (ValueError, OverflowError, RecursionError, zlib.error, MemkitError) as error:
+            self.report.problems.append(f"not taken from {machine}: {one_line(str(error))}")
+
+    def _apply(self, machine: str, steps: Sequence[_Step]) -> None:
+        if not steps:
+            return
+        with durable_together(), capture_lock(self._home, LOCK_SECONDS, self._announce):
+            self._forgotten = Tombstones(self._home).forgotten()
+            self._held: dict[str, dict[str, set[str] | None]] = {}
+            for do, _ in steps:
+                with self._reporting(machine):
+                    do()
+                    self.report.taken += 1
+        self._save()
+
+    def _day(
+        self, machine: str, project: Project, name: str, clean: Callable[[str], str], stored: str, data: bytes
+    ) -> _Step:
         if len(data) > _MOST_DAY_BYTES:
             raise ValueError(f"{name} is larger than {_MOST_DAY_BYTES:,} bytes")
         content = DayFile(visible(data.decode("utf-8")))
-        redact_day(content, lambda line, text: self._redact(text), {})
+        if clean is not visible:
+            redact_day(content, lambda line, text: clean(text), {})
+        date = name.split()[1]
         if content.lines[0].split()[:2] != ["#", date]:
-            raise ValueError(f"{day} does not begin with its date")
+            raise ValueError(f"{date} of {machine} does not begin with its date")
         content.rest = None
-        ids, before = _ids(content), self._state.taken[machine].get(name, [""])[1:]
-        held = self._held_by(journal)
-        near = (held.get(one, {}).items() for one in dates_around(date))
-        others = {one for files in near for name, found in files if name != day for one in found}
-        gone = self._gone(content, date, project.root) | others
+        shared = self._settings_of(project).memory.shared
+        day, journal = f"{date}.{machine}", Journal(project, shared=shared, home=self._home)
+        known = self._state.taken[machine].get(name)
+        ids, before = _ids(content), set((known or [])[1:])
 
         def change(present: str) -> str | None:
-            removed = gone | (set(before) - _ids(DayFile(present)))  # the latter by the user
-            remove(content, Removal(removed, self._forgotten.within(project.root).grips, removed))
+            gone = self._gone(content, date, project.root) | self._held_near(journal, day)
+            gone |= before - _ids(DayFile(present))  # removed by the user
+            remove(content, Removal(gone, self._forgotten.within(project.root).grips, gone))
+            is_removed = known and not present.strip()
+            if is_removed or (ids and not content.sections):  # or other files have all of it
+                content.replace_opening(content.lines[:1])
             if is_as_taken(present):
                 return None if is_empty(content) else as_taken(content.render())
             own = DayFile(present)
-            merge_day(own, content)
+            merge_day(own, content, only_entries=True)
             return own.render()
 
-        unindexed.mark(self._home, project.root)
-        self.report.roots.add(project.root)
-        journal.take(day, change)
-        held.setdefault(date, {})[day] = _named_in(journal, day)
-        self._state.taken[machine][name] = [stored, *sorted(ids)]
+        def take() -> None:
+            unindexed.mark(self._home, project.root)
+            self.report.roots.add(project.root)
+            journal.take(day, change)
+            self._held[project.root][day] = None
+            self._state.taken[machine][name] = [stored, *sorted(ids)]
 
-    def _held_by(self, journal: Journal) -> dict[str, dict[str, set[str]]]:
-        """Return the turns and notes of a project's days, by date and file."""
-        held = self._held.setdefault(journal.project.root, {})
-        if not held:
-            for day in journal.days():
-                held.setdefault(day[:10], {})[day] = _named_in(journal, day)
-        return held
+        return take, len(data)
+
+    def _held_near(self, journal: Journal, day: str) -> set[str]:
+        """Return the turns and notes in other files of the days around one."""
+        held = self._held.setdefault(journal.project.root, dict.fromkeys(journal.days()))
+        dates, found = dates_around(day), set[str]()
+        for one, ids in held.items():
+            if one[:10] in dates and one != day:
+                ids = held[one] = set(_ID.findall(journal.text(f"{one}.md"))) if ids is None else ids
+                found |= ids
+        return found
 
     def _gone(self, content: DayFile, date: str, root: str) -> set[str]:
         """Return the turns and notes of a day that were forgotten."""
@@ -419,19 +458,24 @@ class _Run:
                 found.add(name)
         return found
 
-    def _take_session(self, machine: str, session: str, stored: str, data: bytes) -> None:
-        kept, unknown = [], set()
-        unpacking = zlib.decompressobj()
-        for turn in typed(parse_json(unpacking.decompress(data, _MOST_UNPACKED)), list[ArchivedTurn]):
-            project = next(iter(self._roots.get(turn.project, ())), None)
-            if project is None:
-                unknown.add(turn.project)
-            elif not self._forgotten.covers(turn.id, project.root, session, turn.time):
-                shown = redact_again(turn, lambda text: self._redact(visible(text)))
-                kept.append(replace(shown, project=project.root, machine=machine))
-        if kept:
-            self._archive.append(session, kept)
-        self._state.taken[machine][f"archive {session}"] = [stored, *sorted(unknown)]
+    def _session(
+        self, machine: str, session: str, clean: Callable[[str], str], stored: str, data: bytes
+    ) -> _Step:
+        text = zlib.decompressobj().decompress(data, _MOST_UNPACKED)
+        turns = [redact_again(one, clean) for one in typed(parse_json(text), list[ArchivedTurn])]
+
+        def take() -> None:
+            kept = []
+            for turn in turns:
+                project = self._takers.get(turn.project)
+                if project and not self._forgotten.covers(turn.id, project.root, session, turn.time):
+                    kept.append(replace(turn, project=project.root, machine=machine))
+            if kept:
+                self._archive.append(session, kept)
+            unknown = {turn.project for turn in turns} - self._takers.keys()
+            self._state.taken[machine][f"session {session}"] = [stored, *sorted(unknown)]
+
+        return take, len(text)
 
 
 def _renamed(forgotten: Forgotten, names: Mapping[str, list[str]]) -> Forgotten:
@@ -443,24 +487,25 @@ def _renamed(forgotten: Forgotten, names: Mapping[str, list[str]]) -> Forgotten:
     for period in forgotten.periods:
         for name in names.get(period.project, ()):
             periods.append(msgspec.structs.replace(period, project=name, whole=False))
-    only = {name: ids for project, ids in forgotten.only.items() for name in names.get(project, ())}
+    only: dict[str, Ids] = {}
+    for project, ids in forgotten.only.items():
+        only |= {name: ids | only.get(name, Ids()) for name in names.get(project, ())}
     return msgspec.structs.replace(forgotten, periods=tuple(periods), only=only, roots=frozenset())
 
 
-def _check(forgotten: Forgotten) -> None:
+def _check(manifest: _Manifest, machine: str, number: int) -> None:
     """Raise `ValueError` for what memkit never writes: it would erase all, or could not be passed on."""
+    if manifest.machine != machine or manifest.number < number:
+        raise ValueError("what it left is that of another machine, or older than what was taken")
+    forgotten = manifest.forgotten
     named: list[Forgotten | Ids] = [forgotten, *forgotten.only.values()]
     ids = [one for some in named for group in (some.turns, some.grips, some.notes) for one in group]
     latest = time.time() + 400 * 86400
     for one in forgotten.periods:
         if not ((one.project or one.session) and 0 <= one.since <= one.until < latest):
             raise ValueError("it forgot a period that cannot be")
-    if not all(map(_NAME.fullmatch, ids)):
+    if not all(map(_SAFE_ID.fullmatch, ids)):
         raise ValueError("it forgot an entry whose ID cannot be")
-
-
-def _named_in(journal: Journal, day: str) -> set[str]:
-    return set(_ID.findall(journal.text(f"{day}.md")))
 
 
 def _ids(content: DayFile) -> set[str]:
@@ -471,39 +516,3 @@ def _ids(content: DayFile) -> set[str]:
 def _stamp(path: str | Path) -> str:
     status = os.stat(path)
     return f"{status.st_mtime_ns}.{status.st_size}.{status.st_ino}"
-
-
-def key_file(home: Home) -> str:
-    """Return the path of the age key for encrypted places, which all machines of the person have."""
-    return os.path.join(home.sync, "key.txt")
-
-
-class Cipher:
-    """Encrypts with age. Without a key file, `make_key` makes one."""
-
-    def __init__(self, home: Home, *, make_key: bool = False) -> None:
-        require("sync", "an encrypted place needs", "pyrage")
-        import pyrage
-
-        path, self._age = key_file(home), pyrage
-        if make_key and not os.path.lexists(path):
-            make_private_directory(home.sync)
-            write_durably(path, f"{pyrage.x25519.Identity.generate()}\n".encode("ascii"))
-        try:
-            words = read_regular(path, 10_000).decode("ascii", "replace").split()
-            secret = next(one for one in words if one.startswith("AGE-SECRET-KEY-"))
-            self._identity = pyrage.x25519.Identity.from_str(secret)
-        except Exception as error:  # pyrage has no common class of errors
-            raise MemkitError(f"{path} holds no age key; copy the file from your other machine") from error
-        self.recipient = self._identity.to_public()
-
-    def seal(self, data: bytes) -> bytes:
-        """Encrypt."""
-        return bytes(self._age.encrypt(data, [self.recipient]))
-
-    def open(self, data: bytes) -> bytes:
-        """Decrypt. Raise `MemkitError`."""
-        try:
-            return bytes(self._age.decrypt(data, [self._identity]))
-        except self._age.DecryptError as error:
-            raise MemkitError("it is not encrypted with the key of this machine") from error

@@ -279,7 +279,7 @@ def _sync(context: JobContext) -> str:
         raise MemkitError("; ".join(report.problems))
     others = plural(len(report.machines), "other machine")
     did = f"{plural(report.sent, 'file')} sent, {report.taken} taken; {others}"
-    waiting = ", ".join(dict.fromkeys(report.elsewhere))
+    waiting = ", ".join(sorted(report.elsewhere))
     return f"{did}; projects that memkit does not know here yet: {waiting}" if waiting else did
 
 

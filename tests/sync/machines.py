@@ -8,7 +8,7 @@ from pathlib import Path
 from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.forget.erase import forget
-from memkit.forget.selection import SelectionFinder
+from memkit.forget.selection import SelectionFinder, of_everything
 from memkit.index import index_lock, sync_project
 from memkit.journal.journal import Journal
 from memkit.maintenance.sync import SyncReport, machine_name, sync
@@ -64,7 +64,8 @@ class Machine:
         return sync(self.home, lambda project: self.settings, lambda line: None)
 
     def forget(self, *ids: str) -> None:
-        selection = SelectionFinder(self.project, self.home, self.settings).select(ids)
+        everything = of_everything(self.project, self.home, BEGAN.timestamp() + 86400)
+        selection = SelectionFinder(self.project, self.home, self.settings).select(ids) if ids else everything
         forget(self.home, self.project, selection, lambda project: self.settings)
 
     @property

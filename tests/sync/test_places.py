@@ -12,13 +12,13 @@ import pytest
 
 from memkit.errors import MemkitError
 from memkit.hook.entries import OwnEntries, is_own_turn
-from memkit.maintenance.places import digest, open_place
-from memkit.maintenance.sync import Cipher, key_file
+from memkit.maintenance.places import digest, key_file, make_key, open_place
 from memkit.paths import Home
 from tests.builders import git
 from tests.sync.machines import Machine, same
 
 EVIL = "evil-0bad"
+SHOP = "day {} git example.com/team/shop"
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def plant(tmp_path: Path, text: bytes, **manifest: object) -> str:
     folder, name = tmp_path / "place" / "machines" / EVIL, digest(text)
     (folder / "objects" / name[:2]).mkdir(exist_ok=True)
     (folder / "objects" / name[:2] / name).write_bytes(text)
-    (folder / "manifest").write_text(json.dumps(manifest or {"days": {"git example.com/team/shop": {"2026-03-04": name}}}))
+    (folder / "manifest").write_text(json.dumps({"machine": EVIL, "objects": {SHOP.format("2026-03-04"): name}} | manifest))
     return name
 
 
@@ -42,7 +42,6 @@ DAY = b"# 2026-03-04\n\n## 10:00 Hi <!-- session:5e55 turn:abcd1234 -->\n**Answe
 def test_nothing_in_a_place_is_trusted(laptop: Machine, tmp_path: Path) -> None:
     laptop.work(1)
     before = laptop.memory
-    shop = "git example.com/team/shop"
     outside = tmp_path / "outside"
     outside.write_bytes(DAY)
     name = plant(tmp_path, DAY)
@@ -50,17 +49,17 @@ def test_nothing_in_a_place_is_trusted(laptop: Machine, tmp_path: Path) -> None:
     for hostile in (
         lambda: path.unlink() or path.symlink_to(outside),
         lambda: path.unlink() or path.write_bytes(b"other bytes"),
-        lambda: plant(tmp_path, DAY, days={shop: {"../../x": name}}),
-        lambda: plant(tmp_path, DAY, days={shop: {"2026-03-04": "../../../outside"}}),
-        lambda: plant(tmp_path, DAY, archive={"../x": name}),
+        lambda: plant(tmp_path, DAY, objects={SHOP.format("../../x"): name}),
+        lambda: plant(tmp_path, DAY, objects={SHOP.format("2026-03-04"): "../../../outside"}),
+        lambda: plant(tmp_path, DAY, objects={"session ../x": name}),
         lambda: plant(tmp_path, DAY, forgotten={"turns": "all of them", "periods": [{"until": "x"}]}),
         lambda: plant(tmp_path, DAY, forgotten={"periods": [{"until": 9e12}]}),
         lambda: plant(tmp_path, DAY, forgotten={"turns": ["\ud800"]}),
-        lambda: plant(tmp_path, DAY, days={shop: {"9999-12-31": digest(DAY)}}),
+        lambda: plant(tmp_path, DAY, objects={SHOP.format("9999-12-31"): digest(DAY)}),
         lambda: plant(tmp_path, DAY, version=99),
         lambda: plant(tmp_path, DAY.replace(b"-03-", b"-04-")),
         lambda: plant(tmp_path, b"\xff\xfe" + DAY),
-        lambda: plant(tmp_path, b"\x28\xb5\x2f\xfd" + os.urandom(99), archive={"5e55": digest(b"\x28")}),
+        lambda: plant(tmp_path, b"\x28\xb5\x2f\xfd" + os.urandom(99), objects={"session 5e55": digest(b"\x28")}),
         lambda: os.truncate(tmp_path / "place" / "machines" / EVIL / "manifest", 65 * 1024 * 1024),
     ):  # fmt: skip
         hostile()
@@ -129,6 +128,18 @@ def test_a_place_that_was_emptied_is_filled_again(tmp_path: Path) -> None:
     assert same(laptop, desk)
 
 
+def test_a_stranger_keeps_no_turn_out(laptop: Machine, tmp_path: Path) -> None:
+    desk = Machine(tmp_path, "desk", f"folder {tmp_path / 'place'}")
+    desk.work(1)
+    desk.sync()
+    laptop.sync()
+    turn = desk.work(2)
+    plant(tmp_path, DAY.replace(b"abcd1234", turn.encode()))
+    desk.sync()
+    laptop.sync()
+    assert "desk-2-answer" in dict(laptop.entries)[turn]
+
+
 def test_what_a_place_brings_is_redacted_and_counts_as_no_own_entry(laptop: Machine, tmp_path: Path) -> None:
     secret = "AKIA" + "Q3EGRXYZ2LMNOPQR"
     plant(tmp_path, DAY.replace(b"Hello.", f"Hello. \x1b[31m {secret}".encode()))
@@ -158,11 +169,11 @@ def test_an_encrypted_place_tells_nothing(tmp_path: Path, kind: str) -> None:
     laptop, desk = (Machine(tmp_path, name, f"{kind}+age {place}") for name in ("laptop", "desk"))
     laptop.work(1)
     desk.work(2)
-    Cipher(laptop.home, make_key=True)
+    make_key(laptop.home)
     key = Path(key_file(laptop.home))
     assert key.stat().st_mode & 0o777 == 0o600
     laptop.sync()
-    Cipher(desk.home, make_key=True)  # another key
+    make_key(desk.home)  # another key
     (problem,) = desk.sync().problems
     assert "not encrypted with the key of this machine" in problem
     Path(key_file(desk.home)).write_text(f"# created: today\n{key.read_text()}")
@@ -174,18 +185,21 @@ def test_an_encrypted_place_tells_nothing(tmp_path: Path, kind: str) -> None:
         for path in place.rglob("*"):
             assert path.is_dir() or path.read_bytes().startswith(b"age-encryption.org/v1")
         assert "shop" not in " ".join(map(str, place.rglob("*")))
+        own, evil = place / "machines" / laptop.machine, place / "machines" / EVIL
+        shutil.copytree(own, evil)
+        laptop.work(3)
+        laptop.sync()
+        desk.sync()
+        shutil.copy(evil / "manifest", own / "manifest")  # one that it had, and one of another machine
+        assert sum("or older than" in problem for problem in desk.sync().problems) == 2
 
 
 def test_places_can_change(laptop: Machine, tmp_path: Path) -> None:
-    import msgspec
-
-    from memkit.settings import SyncSettings
-
     laptop.work(1)
     laptop.sync()
     (tmp_path / "other").mkdir()
-    laptop.settings = msgspec.structs.replace(laptop.settings, sync=SyncSettings(place=f"folder {tmp_path / 'other'}"))
-    laptop.sync()
     desk = Machine(tmp_path, "desk", f"folder {tmp_path / 'other'}")
+    laptop.settings = desk.settings
+    laptop.sync()
     desk.sync()
     assert same(laptop, desk)

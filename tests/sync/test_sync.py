@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 from datetime import timedelta
 from pathlib import Path
@@ -10,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from memkit.browse.names import find_day
+from memkit.index import index_lock, sync_project
 from memkit.journal.journal import Journal
+from memkit.maintenance import sync
 from memkit.projects.project import Project
 from tests.builders import git, make_note
 from tests.raw_bytes import files_holding
@@ -153,3 +156,85 @@ def test_a_session_that_several_machines_imported_is_there_once(machines: list[M
     laptop.forget(turn)
     settle(machines)
     assert same(*machines)
+
+
+def test_what_is_removed_of_another_machine_stays_away(machines: list[Machine]) -> None:
+    laptop, desk, server = machines
+    _, kept = laptop.work(0), laptop.work(1, day=1)
+    for mine in map(laptop.journal.path, laptop.journal.days()):
+        mine.write_text(mine.read_text().replace("\n\n", "\n\nWithout an ID.\n\n", 1))
+    settle(machines)
+    gone, theirs = desk.journal.path(f"2026-03-04.{laptop.machine}"), server.journal.path(f"2026-03-05.{laptop.machine}")
+    gone.unlink()
+    assert server.journal.remove_lines(theirs, 3, 3)
+    new, other = laptop.work(2), laptop.work(3, day=1)
+    settle(machines)
+    assert set(desk.turns) == {kept, new, other}
+    assert "Without an ID." not in gone.read_text() + theirs.read_text()
+    shutil.rmtree(desk.project.memory)  # a deleted project that is back gets all
+    laptop.work(4)
+    settle(machines)
+    assert len(desk.turns) == 5
+
+
+def test_a_cloned_disk_is_another_machine(machines: list[Machine]) -> None:
+    laptop, _, server = machines
+    laptop.work(0)
+    laptop.sync()
+    shutil.copytree(laptop.home.sync, server.home.sync, dirs_exist_ok=True)
+    laptop.work(1)
+    server.work(2)
+    settle(machines)
+    assert server.machine != laptop.machine
+    assert same(*machines)
+    (Path(laptop.home.sync) / "state.json").unlink()  # what is in the place counts
+    assert (laptop.sync().sent, server.sync().sent) == (0, 0)
+
+
+def test_the_clone_that_is_used_gets_the_days(machines: list[Machine]) -> None:
+    laptop, desk, server = machines
+    shutil.copytree(desk.base / "shop", desk.base / "a-clone")  # a stranger's: it is the first by name
+    with index_lock(desk.home, 5):
+        sync_project(Project.remembering(str(desk.base / "a-clone"), desk.home), desk.home, desk.settings)
+    desk.work(0)
+    turn = laptop.work(1)
+    settle([laptop, desk])
+    assert turn in desk.turns
+    for machine in (laptop, server):  # now their projects have the same name, and no more
+        git(machine.base / "shop", "remote", "remove", "origin")
+    settle([laptop])
+    assert "name shop" in server.sync().elsewhere
+
+
+def test_a_deleted_project_stays_forgotten(machines: list[Machine]) -> None:
+    laptop, desk, _ = machines
+    laptop.work(0)
+    desk.work(1)
+    settle([laptop, desk])
+    laptop.forget()
+    laptop.sync()
+    shutil.rmtree(laptop.base / "shop")
+    laptop.sync()
+    desk.work(2)  # the other one does not know it
+    settle([desk])
+    assert not desk.turns
+
+
+def test_only_ones_own_days_are_sent_in_small_parts(machines: list[Machine], monkeypatch: pytest.MonkeyPatch) -> None:
+    laptop, desk, server = machines
+    days, lock, held = Journal.days, sync.capture_lock, list[object]()
+    laptop.work(0)
+    laptop.journal.path("2026-03-01").write_text("# 2026-03-01\n\nA colleague's.\n")
+    git(laptop.base / "shop", "add", "--force", ".memkit/memory/2026-03-01.md")
+    turns = {desk.work(number, day=number) for number in range(4)}
+    monkeypatch.setattr(Journal, "days", lambda self: [*days(self), "2026-02-01"])  # one that is deleted meanwhile
+    for name in ("sync._SENT_AT_ONCE", "sync._TAKEN_AT_ONCE", "places._READ_AT_ONCE"):
+        monkeypatch.setattr(f"memkit.maintenance.{name}", 600)
+    monkeypatch.setattr(sync, "capture_lock", lambda *arguments: held.append(arguments) or lock(*arguments))
+    desk.sync()
+    laptop.sync()
+    assert len(held) > 1
+    monkeypatch.undo()
+    settle(machines)
+    assert turns < set(server.turns)
+    assert "2026-03-01" not in {day[:10] for day in server.journal.days()}
