@@ -25,6 +25,7 @@ from memkit.journal.markup import one_line
 from memkit.journal.outcomes import (
     MOST_CHANGES,
     MOST_SHARED,
+    MUCH,
     is_main,
     is_thanks,
     main_commits,
@@ -36,7 +37,8 @@ from memkit.journal.turn_parts import TurnParts, read_parts
 from memkit.privacy.redact import redact
 from memkit.text import one_line as folded
 
-OUTCOME_CHARACTERS = 240
+OUTCOME_CHARACTERS, DECISION_CHARACTERS = 240, 110
+_LONG_WORD = re.compile(r"[^\W\d_]{4,}")
 _MORE = re.compile(r"; and \d+ more\Z")
 
 
@@ -141,9 +143,10 @@ def _outcome(
             result = redact(outcome(parts, title))
             is_failure = result.startswith((FAILED.lower().strip(" :"), "interrupted"))
             done = unsolved if unsolved and is_failure else [result]
-        if any(one and not one.startswith(EDITED) for one in done):
-            decided = [one for one in decided if shared_subject(one, title)]
-        said = [one.replace(f" ({title})", "") for one in decided] + done[:1]
+        decided = [one.replace(f" ({title})", "") for one in decided]
+        if any(done):
+            decided = [one for one in decided if _adds(one, title, done[0])]
+        said = decided + done[:1]
     said = [one for one in said if one] or unsolved
     said += [shown_bullet(one) for _, one in below if one.text.startswith(OPEN)][-1:]  # a mark hides no work
     room, limits = OUTCOME_CHARACTERS, {}
@@ -153,21 +156,37 @@ def _outcome(
     return " · ".join(_shown(part, limits[part]) for part in said)
 
 
+def _adds(decision: str, title: str, result: str) -> bool:
+    """Return whether a short decision is about the title, and tells more than it and the result do."""
+    words = set(_LONG_WORD.findall(decision.casefold()))
+    told = words.intersection(_LONG_WORD.findall(f"{DECIDED} {title} {result}".casefold()))
+    is_short = len(decision) <= DECISION_CHARACTERS
+    return is_short and len(told) * 3 < len(words) * 2 and shared_subject(decision, title) > 0
+
+
 def main_outcome(stretches: Sequence[DaySession]) -> str:
     """Return the outcome of a session from its stretches of work, in order.
 
     One with a pull request comes before those with commits, and these before others with edits. Of equal
-    ones, it is the one that has most edits and shares most with the title of the first stretch.
+    ones, it is the one that has most edits and shares most with the title of the first stretch. Without a
+    commit, others with nearly as many edits are named too, if there is room.
     """
     title = stretches[0].title
 
     def rank(one: DaySession) -> tuple[bool, bool, bool, float]:
         weight = min(shared_subject(one.outcome, title), MOST_SHARED) + math.log2(1 + one.edits)
+        weight -= MOST_SHARED * one.outcome.startswith(EDITED)
         is_commit = any(map(is_main, _committed(one).split("; ")))
         return PULL_REQUEST in one.outcome, is_commit, one.edits > 0, weight
 
     main = max([one for one in reversed(stretches) if one.outcome] or stretches[:1], key=rank)
     own = _committed(main)
+    if not own and PULL_REQUEST not in main.outcome and main.edits:
+        room = OUTCOME_CHARACTERS - len(main.outcome) - 3
+        told = [one for one in stretches if one.outcome and not one.outcome.startswith(EDITED)]
+        more = [one for one in told if one.edits * MUCH >= main.edits and len(one.outcome) <= room]
+        second = max((one for one in more if one != main), key=rank, default=main)
+        return " · ".join(dict.fromkeys(one.outcome for one in stretches if one in (main, second)))
     if not own or len(stretches) == 1:
         return main.outcome
     done = [subject for one in stretches for subject in _committed(one).split("; ")]

@@ -128,9 +128,12 @@ DOUBTED = WRITTEN.format(" (unverified)").replace("grip:ae0 turns:t2", "grip:ae0
     # Open work is shown with its mark.
     (OPEN, OPEN.replace("move too? <!-- grip:ac turns:t2", "move too? (unverified) <!-- grip:ac turns:t2 check:unverified"),
      "Committed: Move the gateway · Open: Should production move too? (unverified)"),
-    # A side decision is not the outcome.
-    (COMMITTED, SIDE.format("Keep the gateway port") + COMMITTED, "Decided: Keep the gateway port · Committed: Move the"),
-    (COMMITTED, SIDE.format("Buy milk first") + COMMITTED, "Committed: Move the gateway"),
+    # A side decision is not the outcome, nor is one that repeats the work or is a paragraph.
+    (COMMITTED, SIDE.format("Close the gateway on Sundays") + COMMITTED,
+     "Decided: Close the gateway on Sundays · Committed: Move the"),
+    (COMMITTED, SIDE.format("Buy milk first (Gateway port)") + COMMITTED, "Committed: Move the gateway"),
+    (COMMITTED, SIDE.format("Move the gateway") + COMMITTED, "Committed: Move the gateway"),
+    (COMMITTED, SIDE.format("Close the gateway on Sundays" + " and holidays" * 9) + COMMITTED, "Committed: Move the gateway"),
     # What a model wrote comes first, unless it is doubtful.
     (EDITED, WRITTEN.format(""), "it is 7443."),
     (EDITED, DOUBTED, "Decided: 7443 is the port."),
