@@ -56,8 +56,8 @@ _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,2}[.)])\s")
 _BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+]|\d{1,2}[.)])\s)|(?<=:)\n")
 _CHANGED = re.compile(
     r"(?:`[^`]+`[ :–—-]+|[\w./-]+\.\w+[ :–—-]+|i(?:['’]ve| have)? |all )?(?:(?:now|also|successfully) )?"
-    rf"(?:{'|'.join(wording('changed'))})(?:(?<=mad|rot)e|ed|ied|ten)\b"
-    r"|(?:the|this) (?:change|fix|refactoring)\b",
+    rf"(?:(?:{'|'.join(wording('changed'))})(?:(?<=mad|rot)e|ed|ied|ten)|built|kept)\b(?! \()"
+    r"|(?:the|this) (?:change|fix|refactoring)\b(?! (?:is|was) (?:at|complete|in|on)\b)",
     re.IGNORECASE,
 )
 _WHOLE = re.compile(r"i(?:['’]ve)? |successfully |all |.*\b(?:has|have) been \w+ed\b", re.IGNORECASE)
@@ -67,7 +67,7 @@ _STATUS = frozenset(" ".join(wording("status")).split())
 _CAUSE = re.compile(r"(?:the )?(?:root )?(?:cause|problem|issue|bug|reason)\b", re.IGNORECASE)
 _ENDED = re.compile(
     rf"\A(?:before\b|{_CAUSE.pattern})|\b(?:are|is|was|were) failing\b|\b(?:did|was|were)n['’]t\b"
-    r"|\b(?:was|were) (?:always|caused|missing|never|not|(?:\w+ly )?\w+ing)\b|\bonly had\b|\b(?:breaks|would)\b",
+    r"|\b(?:was|were) (?:always|caused|missing|never|not|(?:\w+ly )?\w+ing)\b|\bonly had\b|\b(?:breaks|incorrect|would)\b",
     re.IGNORECASE,
 )
 """What edits have ended."""
@@ -79,7 +79,7 @@ _LABEL = re.compile(
 )
 _FILE_IN_FRONT = re.compile(r"^(?:`[^`]+`|[\w./-]+\.\w+(?::\d+)?) ?[:–—-]+ (?=\w)")
 _DETAIL = re.compile(
-    r" (?:—|–|-|(?:so that|because|instead of|which|ensuring|to (?:match|ensure|avoid))\b) ?|;|(?<!mplemented the plan): |\. "
+    r" (?:—|–|-|(?:so that|because|instead of|which|ensuring|to (?:match|ensure|avoid))\b) ?|;|(?<!mplemented the plan): (?!`)|\. "
     r"| \([^()]*\)\.?$"
 )
 _PLANS = "/.claude/plans/"
@@ -100,10 +100,10 @@ _NAMES = re.compile(r"[`\d]")
 _CUT_OFF = re.compile(r"\b(?:now(?: \w+)?|as|is|like|looks?|reads?|see|shows?|to|uses?|with):$")
 _TESTS = re.compile(r"\b(?:assert|tests?\b|[`\"']?Test[A-Z_])|_tests?\b")
 _ASIDE = re.compile(
-    r"\bimports? (?:for|of|statement)|(?:missing|unused)\b.{0,30}\bimport|[`\"'] import\b|\bi was\b",
+    r"\bimports? (?:for|of|statement)|(?:missing|unused)\b.{0,30}\bimport|[`\"'] import\b|\bi was\b|\A\d+ ",
     re.IGNORECASE,
 )
-"""An import line, which only serves a change, or what the assistant did on its way."""
+"""An import line, which only serves a change, what the assistant did on its way, or a number of things."""
 
 _OPEN_END = re.compile(r",?(?: [-–—] it now \w+| (?:that|to|which|with)(?: the following)?(?: \w+){0,2})?:$")
 _NAME_PARTS = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}|[^\W\d_a-zA-Z]{2,}")
@@ -115,7 +115,7 @@ def commits(call: Call) -> Iterator[str]:
         return
     match = _COMMIT.search(call.given)
     before = call.given[: match.start()] if match else ""
-    if "<<" in before or "git init" in before:  # a script that the call wrote, a repository to try things in
+    if "<<" in before or "git init" in call.given:  # a script that the call wrote, a repository for a test
         return
     if match is None and _REBASE.search(call.given):  # it names older commits
         return
@@ -239,7 +239,7 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
     is_answer = is_question(turn.prompt) and not edits
     is_undone = any(map(_UNDONE.match, [*sentences(turn.answer.rpartition("\n")[2])][-1:]))
     best, best_score = "", -math.inf
-    changes: list[tuple[int, float, str]] = []
+    changes: list[tuple[int, float, str, bool]] = []
     said = [one for one in _told(turn.answer[:READ_CHARACTERS]) if not _tells_status(one[0])]
     for number, (sentence, is_item) in enumerate(said):
         words = _stems(subject_words(sentence))
@@ -271,15 +271,17 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
             score -= 1
         score -= min(number, 20) / 10
         if is_change and edits and not _ASIDE.search(sentence):
-            changes.append((number, score, sentence))
+            changes.append((number, score, sentence, is_item))
         if score > best_score:
             best, best_score = sentence, score
     if not best:
         return best_score, []
     told, known = [best], set[str]()
-    if _CHANGED.match(best) and (said[0] != (best, False) or _FILE_IN_FRONT.match(best)):
-        chosen = sorted(sorted(changes, key=lambda one: -one[1])[:MOST_CHANGES])
-        told = [one for _, _, one in chosen if _is_new(one, known)] or told
+    is_lead = said[0] == (best, False)  # of the list below it
+    chosen = sorted((one for one in changes if not (is_lead and one[3])), key=lambda one: -one[1])[:MOST_CHANGES]
+    is_detail = (best, True) in said and not (_NOW.search(best) or "`" in best)
+    if _CHANGED.match(best) or is_detail:
+        told = [one[2] for one in sorted(chosen) if _is_new(one[2], known)] or told
     if edits and plan and not is_undone and not _WHOLE.match(best):
         told[0] = _PLANNED + (_shortened(told[0]) if told[1:] else _FILE_IN_FRONT.sub("", told[0]))
     return best_score + min(len(_stems(subject_words(told[0])) & title), MOST_SHARED), told
@@ -300,7 +302,8 @@ def _shortened(change: str) -> str:
     if not (_CHANGED.match(short) or _NOW.search(short)) or _CUT_OFF.search(f"{short}:"):
         short = said.rstrip(" .")
     is_whole = len(short.split()) >= FEW_WORDS - 1 and not any(short.count(mark) % 2 for mark in "`\"")
-    return short if is_whole else said.rstrip(" .")
+    is_vague = "`" not in short and len(subject_words(short)) < 2 and _NOW.search(said)
+    return short if is_whole and not is_vague else said.rstrip(" .")
 
 
 def statements(answer: str) -> Iterator[str]:

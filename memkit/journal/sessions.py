@@ -161,7 +161,8 @@ def _adds(decision: str, title: str, result: str) -> bool:
     words = set(_LONG_WORD.findall(decision.casefold()))
     told = words.intersection(_LONG_WORD.findall(f"{DECIDED} {title} {result}".casefold()))
     is_short = len(decision) <= DECISION_CHARACTERS
-    return is_short and len(told) * 3 < len(words) * 2 and shared_subject(decision, title) > 0
+    is_near = result.startswith(EDITED) or shared_subject(decision, title) > 0
+    return is_short and is_near and len(told) * 3 < len(words) * 2
 
 
 def main_outcome(stretches: Sequence[DaySession]) -> str:
@@ -175,18 +176,19 @@ def main_outcome(stretches: Sequence[DaySession]) -> str:
 
     def rank(one: DaySession) -> tuple[bool, bool, bool, float]:
         weight = min(shared_subject(one.outcome, title), MOST_SHARED) + math.log2(1 + one.edits)
-        weight -= MOST_SHARED * one.outcome.startswith(EDITED)
+        weight -= MOST_SHARED * (EDITED in one.outcome)
         is_commit = any(map(is_main, _committed(one).split("; ")))
         return PULL_REQUEST in one.outcome, is_commit, one.edits > 0, weight
 
     main = max([one for one in reversed(stretches) if one.outcome] or stretches[:1], key=rank)
     own = _committed(main)
     if not own and PULL_REQUEST not in main.outcome and main.edits:
-        room = OUTCOME_CHARACTERS - len(main.outcome) - 3
-        told = [one for one in stretches if one.outcome and not one.outcome.startswith(EDITED)]
-        more = [one for one in told if one.edits * MUCH >= main.edits and len(one.outcome) <= room]
-        second = max((one for one in more if one != main), key=rank, default=main)
-        return " · ".join(dict.fromkeys(one.outcome for one in stretches if one in (main, second)))
+        more = [one for one in stretches if one.edits * MUCH >= main.edits and EDITED not in one.outcome]
+        second = max((one for one in more if one.outcome and one != main), key=rank, default=main)
+        said = _shown(second.outcome, OUTCOME_CHARACTERS - len(main.outcome) - 3)
+        if second is main or " · " in main.outcome + said or not said or said.endswith("…"):
+            return main.outcome
+        return " · ".join((main.outcome, said) if stretches.index(main) < stretches.index(second) else (said, main.outcome))
     if not own or len(stretches) == 1:
         return main.outcome
     done = [subject for one in stretches for subject in _committed(one).split("; ")]
@@ -241,6 +243,11 @@ def shown_line(line: str) -> str:
 
 
 def _shown(text: str, limit: int = OUTCOME_CHARACTERS) -> str:
-    """Redact what was changed again: removing anchors or line ends can join the parts of a secret."""
+    """Redact what was changed again: removing anchors or line ends can join the parts of a secret.
+
+    Of several changes, those are left out that there is no room for.
+    """
     shown = one_line(anchors.strip(text), limit)
+    if shown.endswith("…") and len(told := shown.rpartition("; ")[0]) * 2 > limit:
+        shown = told
     return shown if shown.removesuffix(" …") in text else redact(shown)
