@@ -67,20 +67,21 @@ _STATUS = frozenset(" ".join(wording("status")).split())
 _CAUSE = re.compile(r"(?:the )?(?:root )?(?:cause|problem|issue|bug|reason)\b", re.IGNORECASE)
 _ENDED = re.compile(
     rf"\A(?:before\b|{_CAUSE.pattern})|\b(?:are|is|was|were) failing\b|\b(?:did|was|were)n['’]t\b"
-    r"|\b(?:was|were) (?:always|caused|missing|never|not|(?:\w+ly )?\w+ing)\b|\bonly had\b|\b(?:breaks|incorrect|would)\b",
+    r"|\b(?:was|were) (?:always|caused|missing|never|not|(?:\w+ly )?\w+ing)\b"
+    r"|\b(?:breaks|incorrect|only had|would)\b",
     re.IGNORECASE,
 )
 """What edits have ended."""
 
 _LABEL = re.compile(
-    rf"^(?:after|changes?|fix(?:es)?|result|solution|summary): +(?=\w)"
+    r"^(?:after|changes?|fix(?:es)?|result|solution|summary): +(?=\w)"
     rf"|^(?!{_CHANGED.pattern})[^`.:;]{{3,40}}: +(?={_CHANGED.pattern})",
     re.IGNORECASE,
 )
 _FILE_IN_FRONT = re.compile(r"^(?:`[^`]+`|[\w./-]+\.\w+(?::\d+)?) ?[:–—-]+ (?=\w)")
 _DETAIL = re.compile(
-    r" (?:—|–|-|(?:so that|because|instead of|which|ensuring|to (?:match|ensure|avoid))\b) ?|;|(?<!mplemented the plan): (?!`)|\. "
-    r"| \([^()]*\)\.?$"
+    r" (?:—|–|-|(?:so that|because|instead of|which|ensuring|to (?:match|ensure|avoid))\b) ?|; |\. "
+    r"|(?<!mplemented the plan): (?!`)| \([^()]*\)\.?$"
 )
 _PLANS = "/.claude/plans/"
 _LOOSE_END = re.compile(r"(?: (?:as|by|that|to|with))?[ .,:]*\Z")
@@ -100,7 +101,8 @@ _NAMES = re.compile(r"[`\d]")
 _CUT_OFF = re.compile(r"\b(?:now(?: \w+)?|as|is|like|looks?|reads?|see|shows?|to|uses?|with):$")
 _TESTS = re.compile(r"\b(?:assert|tests?\b|[`\"']?Test[A-Z_])|_tests?\b")
 _ASIDE = re.compile(
-    r"\bimports? (?:for|of|statement)|(?:missing|unused)\b.{0,30}\bimport|[`\"'] import\b|\bi was\b|\A\d+ ",
+    r"\bimports? (?:for|of|statement)|(?:missing|unused)\b.{0,30}\bimport|[`\"'] import\b|\bi was\b"
+    r"|\A\d+ ",
     re.IGNORECASE,
 )
 """An import line, which only serves a change, what the assistant did on its way, or a number of things."""
@@ -177,7 +179,8 @@ def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
     if pulls := [title for call in calls for title in pull_requests(call)]:
         return PULL_REQUEST + "; ".join(main_commits(pulls, MOST_COMMITS))
     done = [subject for call in calls for subject in commits(call)]
-    edits = [[call.path for call in turn.file_calls if call.is_edit and _PLANS not in call.path] for turn in turns]
+    calls_on_files = [turn.file_calls for turn in turns]
+    edits = [[one.path for one in some if one.is_edit and _PLANS not in one.path] for some in calls_on_files]
     if any(map(is_main, done)) or (done and not any(edits)):
         return COMMITTED + "; ".join(main_commits(done, MOST_COMMITS))
     if best := _main_findings(turns, edits, _stems(subject_words(about))):
@@ -206,12 +209,13 @@ def _main_findings(turns: Sequence[TurnParts], edits: Sequence[list[str]], title
     found: list[tuple[float, int, list[str]]] = []
     following = [*(turn.prompt for turn in turns[1:]), ""]
     for number, (turn, paths, prompt) in enumerate(zip(turns, edits, following, strict=False)):
-        is_refused = _REFUSED.match(prompt) and not (prompt[:2].casefold() == "no" and is_question(turn.answer))
+        is_answer = prompt[:2].casefold() == "no" and is_question(turn.answer)
+        is_refused = _REFUSED.match(prompt) and not is_answer
         if turn.outcome == "Interrupted" or is_refused or not (turn.prompt or turn.tools):
             continue
-        score, told = _finding(turn, paths, title)
-        if told:
-            found.append((score + 1.5 * math.log2(1 + len(paths)) if paths else -math.inf, number, told))
+        score, parts = _finding(turn, paths, title)
+        if parts:
+            found.append((score + 1.5 * math.log2(1 + len(paths)) if paths else -math.inf, number, parts))
     if not found:
         return ""
     found.sort(reverse=True)
@@ -239,7 +243,7 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
     is_answer = is_question(turn.prompt) and not edits
     is_undone = any(map(_UNDONE.match, [*sentences(turn.answer.rpartition("\n")[2])][-1:]))
     best, best_score = "", -math.inf
-    changes: list[tuple[int, float, str, bool]] = []
+    changes = dict[str, float]()
     said = [one for one in _told(turn.answer[:READ_CHARACTERS]) if not _tells_status(one[0])]
     for number, (sentence, is_item) in enumerate(said):
         words = _stems(subject_words(sentence))
@@ -271,24 +275,24 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
             score -= 1
         score -= min(number, 20) / 10
         if is_change and edits and not _ASIDE.search(sentence):
-            changes.append((number, score, sentence, is_item))
+            changes[sentence] = score
         if score > best_score:
             best, best_score = sentence, score
     if not best:
         return best_score, []
     told, known = [best], set[str]()
     is_lead = said[0] == (best, False)  # of the list below it
-    chosen = sorted((one for one in changes if not (is_lead and one[3])), key=lambda one: -one[1])[:MOST_CHANGES]
-    is_detail = (best, True) in said and not (_NOW.search(best) or "`" in best)
-    if _CHANGED.match(best) or is_detail:
-        told = [one[2] for one in sorted(chosen) if _is_new(one[2], known)] or told
+    if _CHANGED.match(best) or ((best, True) in said and not (_NOW.search(best) or "`" in best)):
+        main = [one for one in changes if not (is_lead and (one, True) in said)]
+        main.sort(key=changes.__getitem__, reverse=True)
+        told = [one for one in changes if one in main[:MOST_CHANGES] and _is_new(one, known)] or told
     if edits and plan and not is_undone and not _WHOLE.match(best):
         told[0] = _PLANNED + (_shortened(told[0]) if told[1:] else _FILE_IN_FRONT.sub("", told[0]))
     return best_score + min(len(_stems(subject_words(told[0])) & title), MOST_SHARED), told
 
 
 def _is_new(sentence: str, known: set[str]) -> bool:
-    """Add the words of a sentence to those `known`; return whether a third of them is new, or they are few."""
+    """Add the words of a sentence to those `known`; return whether they are few or many are new."""
     words = _stems(subject_words(_FILE_IN_FRONT.sub("", sentence)))
     new = words - known
     known |= new
@@ -299,11 +303,10 @@ def _shortened(change: str) -> str:
     """Return what a change is, without the file in front of it and the reason behind it."""
     said = _FILE_IN_FRONT.sub("", change)
     short = _LOOSE_END.sub("", _DETAIL.split(said, maxsplit=1)[0])
-    if not (_CHANGED.match(short) or _NOW.search(short)) or _CUT_OFF.search(f"{short}:"):
-        short = said.rstrip(" .")
-    is_whole = len(short.split()) >= FEW_WORDS - 1 and not any(short.count(mark) % 2 for mark in "`\"")
+    is_cut = _CUT_OFF.search(f"{short}:") or any(short.count(mark) % 2 for mark in "`\"")
+    is_telling = (_CHANGED.match(short) or _NOW.search(short)) and len(short.split()) >= FEW_WORDS - 1
     is_vague = "`" not in short and len(subject_words(short)) < 2 and _NOW.search(said)
-    return short if is_whole and not is_vague else said.rstrip(" .")
+    return short if is_telling and not (is_cut or is_vague) else said.rstrip(" .")
 
 
 def statements(answer: str) -> Iterator[str]:
@@ -339,11 +342,11 @@ def _told(answer: str) -> Iterator[tuple[str, bool]]:
                     yield _OPEN_END.sub("", sentence) + ".", is_item
                 elif subject_words(sentence) or is_change:
                     lead = sentence
-            elif len(said.split()) < FEW_WORDS and not WIDE.search(said) and not (is_change and _QUOTED.search(said)):
-                lead = said if subject_words(sentence) or _SHORT.match(sentence) else ""
-            else:
+            elif len(said.split()) >= FEW_WORDS or WIDE.search(said) or (is_change and _QUOTED.search(said)):
                 yield said, is_item
                 lead = ""
+            else:
+                lead = said if subject_words(sentence) or _SHORT.match(sentence) else ""
 
 
 def _told_heading(match: re.Match[str]) -> str:

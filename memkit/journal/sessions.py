@@ -21,6 +21,7 @@ from memkit.bullets import (
     read_bullets,
 )
 from memkit.journal.day_file import DayFile, Section, heading_title
+from memkit.journal.extracts import is_overview
 from memkit.journal.markup import one_line
 from memkit.journal.outcomes import (
     MOST_CHANGES,
@@ -36,6 +37,7 @@ from memkit.journal.sentences import last_question
 from memkit.journal.turn_parts import TurnParts, read_parts
 from memkit.privacy.redact import redact
 from memkit.text import one_line as folded
+from memkit.text import plural
 
 OUTCOME_CHARACTERS, DECISION_CHARACTERS = 240, 110
 _LONG_WORD = re.compile(r"[^\W\d_]{4,}")
@@ -63,13 +65,21 @@ class DaySession(NamedTuple):
 
 
 def stretches(day: str, content: DayFile) -> list[DaySession]:
-    """Return the stretches of work of a day: one for each heading of a session, in order."""
+    """Return the stretches of work of a day: one for each heading of a session, in order.
+
+    An outcome that the user wrote in the overview holds until another turn follows.
+    """
     numbers = content.file_lines()
-    return [
-        stretch(day, content, heading, turns)._replace(line=numbers[heading.start])
-        for heading, turns in content.groups()
-        if heading is not None and "session" in heading.pairs
-    ]
+    ours = [line for line in content.opening if is_overview(line) and not is_overview(line, unedited=True)]
+    edited = {anchors.parse(line).get("turns"): shown_line(line) for line in ours}
+    found = []
+    for heading, turns in content.groups():
+        if heading is not None and "session" in heading.pairs:
+            one = stretch(day, content, heading, turns)._replace(line=numbers[heading.start])
+            line = next((edited[turn] for turn in one.turns if turn in edited), "")
+            _, arrow, told = line.partition(f" · {plural(len(turns), 'turn')} → ")
+            found.append(one._replace(outcome=told) if arrow else one)
+    return found
 
 
 def sessions(day: str, content: DayFile) -> list[DaySession]:
@@ -186,9 +196,9 @@ def main_outcome(stretches: Sequence[DaySession]) -> str:
         more = [one for one in stretches if one.edits * MUCH >= main.edits and EDITED not in one.outcome]
         second = max((one for one in more if one.outcome and one != main), key=rank, default=main)
         said = _shown(second.outcome, OUTCOME_CHARACTERS - len(main.outcome) - 3)
-        if second is main or " · " in main.outcome + said or not said or said.endswith("…"):
-            return main.outcome
-        return " · ".join((main.outcome, said) if stretches.index(main) < stretches.index(second) else (said, main.outcome))
+        if said and not said.endswith("…") and " · " not in main.outcome + said and second != main:
+            told = {main: main.outcome, second: said}
+            return " · ".join(told[one] for one in stretches if one in told)
     if not own or len(stretches) == 1:
         return main.outcome
     done = [subject for one in stretches for subject in _committed(one).split("; ")]

@@ -6,6 +6,7 @@ import pytest
 
 from memkit.conversation.turn import ToolCall
 from memkit.journal.day_file import DayFile
+from memkit.journal.extracts import overview_line
 from memkit.journal.outcomes import main_commits, outcome
 from memkit.journal.sessions import DaySession, main_outcome, open_lines, sessions, stretches
 from memkit.journal.tool_lines import tool_line
@@ -208,3 +209,12 @@ def test_the_commits_of_all_stretches_are_named() -> None:
     )
     edited = first._replace(outcome="The gateway port is documented.", edits=9)
     assert main_outcome([edited, first._replace(outcome="Fixed a typo.", edits=1)]) == edited.outcome
+
+
+def test_an_edited_outcome_of_the_overview_holds() -> None:
+    line = overview_line("16:00 [Fix CI](#1600-fix-ci) · 1 turn → The cache key was wrong.", turns="t3")
+    for shown, told in ((line, "The cache key was wrong."), (line.replace("was wrong", "had no salt"), "The cache key had no salt.")):
+        day = DAY.replace("## 14:02", f"{shown}\n\n## 14:02", 1)
+        assert [one.outcome for one in stretches("2026-11-20", DayFile(day))][1] == told
+        more = day.replace("## 17:00 Afterwards", "### 16:10 Go on <!-- turn:t5 -->\n**Answered** The key has a date.\n\n## 17:00 x")
+        assert [one.outcome for one in stretches("2026-11-20", DayFile(more))][1] == "The key has a date."
