@@ -270,7 +270,7 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
         if "`" in sentence:
             score += 0.5
         if number == 0:
-            score += 3 if is_answer else 1 if is_item else 2
+            score += 1 if is_item else 3 if is_answer else 2
         elif is_item:  # a detail
             score -= 1
         score -= min(number, 20) / 10
