@@ -74,8 +74,8 @@ _ENDED = re.compile(
 """What edits have ended."""
 
 _LABEL = re.compile(
-    r"^(?:after|changes?|fix(?:es)?|result|solution|summary): +(?=\w)"
-    rf"|^(?!{_CHANGED.pattern})[^`.:;]{{3,40}}: +(?={_CHANGED.pattern})",
+    r"\A(?:after|changes?|fix(?:es)?|result|solution|summary): +(?=\w)"
+    rf"|\A[^`.:;]{{3,30}}: +(?={_CHANGED.pattern})",
     re.IGNORECASE,
 )
 _FILE_IN_FRONT = re.compile(r"^(?:`[^`]+`|[\w./-]+\.\w+(?::\d+)?) ?[:–—-]+ (?=\w)")
@@ -116,8 +116,8 @@ def commits(call: Call) -> Iterator[str]:
     if role_of(call.name) != "shell" or call.has_failed or not _GIT.search(call.given):
         return
     match = _COMMIT.search(call.given)
-    before = call.given[: match.start()] if match else ""
-    if "<<" in before or "git init" in call.given:  # a script that the call wrote, a repository for a test
+    is_written = match is not None and "<<" in call.given[: match.start()]  # in a script
+    if is_written or "git init" in call.given:  # a repository to try things in
         return
     if match is None and _REBASE.search(call.given):  # it names older commits
         return
@@ -155,13 +155,8 @@ def main_commits(subjects: Iterable[str], most: int) -> list[str]:
     """
     known = list(dict.fromkeys(subjects))
     main = list(filter(is_main, known)) or known
-    last_first = main[::-1]
-    last_first.sort(key=_rank)
-    return [one for one in main if one in last_first[:most]]
-
-
-def _rank(commit: str) -> int:
-    return 0 if commit.startswith("feat") else 2 if _UPKEEP.match(commit) else 1
+    rank = {one: 0 if one.startswith("feat") else 2 if _UPKEEP.match(one) else 1 for one in reversed(main)}
+    return [one for one in main if one in sorted(rank, key=rank.__getitem__)[:most]]
 
 
 def is_main(commit: str) -> bool:
@@ -179,8 +174,9 @@ def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
     if pulls := [title for call in calls for title in pull_requests(call)]:
         return PULL_REQUEST + "; ".join(main_commits(pulls, MOST_COMMITS))
     done = [subject for call in calls for subject in commits(call)]
-    calls_on_files = [turn.file_calls for turn in turns]
-    edits = [[one.path for one in some if one.is_edit and _PLANS not in one.path] for some in calls_on_files]
+    edits = [
+        [call.path for call in turn.file_calls if call.is_edit and _PLANS not in call.path] for turn in turns
+    ]
     if any(map(is_main, done)) or (done and not any(edits)):
         return COMMITTED + "; ".join(main_commits(done, MOST_COMMITS))
     if best := _main_findings(turns, edits, _stems(subject_words(about))):
@@ -209,9 +205,7 @@ def _main_findings(turns: Sequence[TurnParts], edits: Sequence[list[str]], title
     found: list[tuple[float, int, list[str]]] = []
     following = [*(turn.prompt for turn in turns[1:]), ""]
     for number, (turn, paths, prompt) in enumerate(zip(turns, edits, following, strict=False)):
-        is_answer = prompt[:2].casefold() == "no" and is_question(turn.answer)
-        is_refused = _REFUSED.match(prompt) and not is_answer
-        if turn.outcome == "Interrupted" or is_refused or not (turn.prompt or turn.tools):
+        if turn.outcome == "Interrupted" or _REFUSED.match(prompt) or not (turn.prompt or turn.tools):
             continue
         score, parts = _finding(turn, paths, title)
         if parts:
@@ -263,18 +257,14 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
             score += 1
         if edits and not is_change and _ENDED.search(sentence):
             score -= 4
-        if _ASIDE.search(sentence):
-            score -= 2
-        if _TESTS.search(sentence):
-            score -= 1
-        if "`" in sentence:
-            score += 0.5
+        is_aside = _ASIDE.search(sentence) is not None
+        score += ("`" in sentence) / 2 - 2 * is_aside - (_TESTS.search(sentence) is not None)
         if number == 0:
             score += 1 if is_item else 3 if is_answer else 2
         elif is_item:  # a detail
             score -= 1
         score -= min(number, 20) / 10
-        if is_change and edits and not _ASIDE.search(sentence):
+        if is_change and edits and not is_aside:
             changes[sentence] = score
         if score > best_score:
             best, best_score = sentence, score
@@ -283,9 +273,8 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
     told, known = [best], set[str]()
     is_lead = said[0] == (best, False)  # of the list below it
     if _CHANGED.match(best) or ((best, True) in said and not (_NOW.search(best) or "`" in best)):
-        main = [one for one in changes if not (is_lead and (one, True) in said)]
-        main.sort(key=changes.__getitem__, reverse=True)
-        told = [one for one in changes if one in main[:MOST_CHANGES] and _is_new(one, known)] or told
+        top = sorted((one for one in changes if not is_lead or (one, False) in said), key=changes.__getitem__)
+        told = [one for one in changes if one in top[-MOST_CHANGES:] and _is_new(one, known)] or told
     if edits and plan and not is_undone and not _WHOLE.match(best):
         told[0] = _PLANNED + (_shortened(told[0]) if told[1:] else _FILE_IN_FRONT.sub("", told[0]))
     return best_score + min(len(_stems(subject_words(told[0])) & title), MOST_SHARED), told
@@ -310,10 +299,7 @@ def _shortened(change: str) -> str:
 
 
 def statements(answer: str) -> Iterator[str]:
-    """Yield the sentences that state something; a short one, and one that ends in a colon, with the next.
-
-    What was changed is told without the list behind its colon.
-    """
+    """Yield what an answer states: a short sentence with the next one, a change without the list below it."""
     return (sentence for sentence, _ in _told(answer))
 
 

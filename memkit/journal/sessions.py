@@ -40,7 +40,7 @@ from memkit.text import one_line as folded
 from memkit.text import plural
 
 OUTCOME_CHARACTERS, DECISION_CHARACTERS = 240, 110
-_LONG_WORD = re.compile(r"[^\W\d_]{4,}")
+
 _MORE = re.compile(r"; and \d+ more\Z")
 
 
@@ -65,21 +65,13 @@ class DaySession(NamedTuple):
 
 
 def stretches(day: str, content: DayFile) -> list[DaySession]:
-    """Return the stretches of work of a day: one for each heading of a session, in order.
-
-    An outcome that the user wrote in the overview holds until another turn follows.
-    """
+    """Return the stretches of work of a day: one for each heading of a session, in order."""
     numbers = content.file_lines()
-    ours = [line for line in content.opening if is_overview(line) and not is_overview(line, unedited=True)]
-    edited = {anchors.parse(line).get("turns"): shown_line(line) for line in ours}
-    found = []
-    for heading, turns in content.groups():
-        if heading is not None and "session" in heading.pairs:
-            one = stretch(day, content, heading, turns)._replace(line=numbers[heading.start])
-            line = next((edited[turn] for turn in one.turns if turn in edited), "")
-            _, arrow, told = line.partition(f" · {plural(len(turns), 'turn')} → ")
-            found.append(one._replace(outcome=told) if arrow else one)
-    return found
+    return [
+        stretch(day, content, heading, turns)._replace(line=numbers[heading.start])
+        for heading, turns in content.groups()
+        if heading is not None and "session" in heading.pairs
+    ]
 
 
 def sessions(day: str, content: DayFile) -> list[DaySession]:
@@ -116,12 +108,22 @@ def stretch(day: str, content: DayFile, heading: Section, turns: Sequence[Sectio
         begins=times[0] if times else "",
         ends=times[-1] if times else "",
         title=heading_title(heading),
-        outcome=_outcome(content, heading, turns, parts),
+        outcome=_edited_outcome(content, turns) or _outcome(content, heading, turns, parts),
         turns=tuple(turn.pairs["turn"] for turn in turns),
         branch=branches[-1] if branches else "",
         line=heading.start + 1,
         edits=sum(call.is_edit for part in parts for call in part.file_calls),
     )
+
+
+def _edited_outcome(content: DayFile, turns: Sequence[Section]) -> str:
+    """Return the outcome that the user wrote in the overview, or "". Another turn ends it."""
+    names = [turn.pairs["turn"] for turn in turns]
+    for line in content.opening:
+        is_edited = is_overview(line) and not is_overview(line, unedited=True)
+        if is_edited and anchors.parse(line).get("turns") in names:
+            return shown_line(line).partition(f" · {plural(len(turns), 'turn')} → ")[2]
+    return ""
 
 
 def _outcome(
@@ -154,9 +156,7 @@ def _outcome(
             is_failure = result.startswith((FAILED.lower().strip(" :"), "interrupted"))
             done = unsolved if unsolved and is_failure else [result]
         decided = [one.replace(f" ({title})", "") for one in decided]
-        if any(done):
-            decided = [one for one in decided if _adds(one, title, done[0])]
-        said = decided + done[:1]
+        said = [one for one in decided if not done[0] or _adds(one, title, done[0])] + done[:1]
     said = [one for one in said if one] or unsolved
     said += [shown_bullet(one) for _, one in below if one.text.startswith(OPEN)][-1:]  # a mark hides no work
     room, limits = OUTCOME_CHARACTERS, {}
@@ -168,11 +168,9 @@ def _outcome(
 
 def _adds(decision: str, title: str, result: str) -> bool:
     """Return whether a short decision is about the title, and tells more than it and the result do."""
-    words = set(_LONG_WORD.findall(decision.casefold()))
-    told = words.intersection(_LONG_WORD.findall(f"{DECIDED} {title} {result}".casefold()))
-    is_short = len(decision) <= DECISION_CHARACTERS
     is_near = result.startswith(EDITED) or shared_subject(decision, title) > 0
-    return is_short and is_near and len(told) * 3 < len(words) * 2
+    is_new = shared_subject(decision, decision) > shared_subject(decision, f"{DECIDED} {title} {result}")
+    return is_near and is_new and len(decision) <= DECISION_CHARACTERS
 
 
 def main_outcome(stretches: Sequence[DaySession]) -> str:
@@ -192,15 +190,12 @@ def main_outcome(stretches: Sequence[DaySession]) -> str:
 
     main = max([one for one in reversed(stretches) if one.outcome] or stretches[:1], key=rank)
     own = _committed(main)
-    if not own and PULL_REQUEST not in main.outcome and main.edits:
-        more = [one for one in stretches if one.edits * MUCH >= main.edits and EDITED not in one.outcome]
-        second = max((one for one in more if one.outcome and one != main), key=rank, default=main)
-        said = _shown(second.outcome, OUTCOME_CHARACTERS - len(main.outcome) - 3)
-        if said and not said.endswith("…") and " · " not in main.outcome + said and second != main:
-            told = {main: main.outcome, second: said}
-            return " · ".join(told[one] for one in stretches if one in told)
-    if not own or len(stretches) == 1:
-        return main.outcome
+    if not own:
+        near = [one for one in stretches if one.edits * MUCH >= main.edits > 0 and EDITED not in one.outcome]
+        second = max((one for one in near if one != main and one.outcome), key=rank, default=None)
+        both = _shown(f"{main.outcome} · {second.outcome}") if second else ""
+        is_fit = both.count(" · ") == 1 and not both.endswith("…") and PULL_REQUEST not in both
+        return both if is_fit else main.outcome
     done = [subject for one in stretches for subject in _committed(one).split("; ")]
     subjects = main_commits(filter(None, done), max(MOST_CHANGES, own.count("; ") + 1))
     return main.outcome.replace(own, "; ".join(subjects))
@@ -253,10 +248,7 @@ def shown_line(line: str) -> str:
 
 
 def _shown(text: str, limit: int = OUTCOME_CHARACTERS) -> str:
-    """Redact what was changed again: removing anchors or line ends can join the parts of a secret.
-
-    Of several changes, those are left out that there is no room for.
-    """
+    """Redact again: removing anchors can join the parts of a secret. Leave out changes without room."""
     shown = one_line(anchors.strip(text), limit)
     if shown.endswith("…") and len(told := shown.rpartition("; ")[0]) * 2 > limit:
         shown = told
