@@ -57,7 +57,7 @@ _BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+]|\d{1,2}[.)])\s)|(?<=:)\n")
 _CHANGED = re.compile(
     r"(?:`[^`]+`[ :–—-]+|[\w./-]+\.\w+[ :–—-]+|i(?:['’]ve| have)? |all )?(?:(?:now|also|successfully) )?"
     rf"(?:(?:{'|'.join(wording('changed'))})(?:(?<=mad|rot)e|ed|ied|ten)|built|kept)\b(?! \()"
-    r"|(?:the|this) (?:change|fix|refactoring)\b(?! (?:is|was) (?:at|complete|in|on)\b)",
+    r"|(?:the|this) (?:change|fix|refactoring)\b",
     re.IGNORECASE,
 )
 _WHOLE = re.compile(r"i(?:['’]ve)? |successfully |all |.*\b(?:has|have) been \w+ed\b", re.IGNORECASE)
@@ -66,12 +66,14 @@ _WHOLE = re.compile(r"i(?:['’]ve)? |successfully |all |.*\b(?:has|have) been \
 _STATUS = frozenset(" ".join(wording("status")).split())
 _CAUSE = re.compile(r"(?:the )?(?:root )?(?:cause|problem|issue|bug|reason)\b", re.IGNORECASE)
 _ENDED = re.compile(
-    rf"\A(?:before\b|{_CAUSE.pattern})|\b(?:are|is|was|were) failing\b|\b(?:did|was|were)n['’]t\b"
+    rf"\A(?:before\b|{_CAUSE.pattern})|\b(?:did|was|were)n['’]t\b"
     r"|\b(?:was|were) (?:always|caused|missing|never|not|(?:\w+ly )?\w+ing)\b"
     r"|\b(?:breaks|incorrect|only had|would)\b",
     re.IGNORECASE,
 )
 """What edits have ended."""
+
+_UNTIL = re.compile(r"If |.*\b(?:are|is) failing\b")
 
 _LABEL = re.compile(
     r"\A(?:after|changes?|fix(?:es)?|result|solution|summary): +(?=\w)"
@@ -240,7 +242,7 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
     changes = dict[str, float]()
     said = [one for one in _told(turn.answer[:READ_CHARACTERS]) if not _tells_status(one[0])]
     for number, (sentence, is_item) in enumerate(said):
-        words = _stems(subject_words(sentence))
+        words = _stems(subject_words(_FILE_IN_FRONT.sub("", sentence)))
         shared = len(words & subject)
         is_change = _CHANGED.match(sentence) is not None
         is_telling = shared or len(words) > 1 or WIDE.search(sentence)
@@ -249,7 +251,7 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
             continue
         score = min(shared, MOST_SHARED) + min(len(words & title), MOST_SHARED) / 4
         is_now = _NOW.search(sentence) is not None
-        if edits and (sentence.startswith("If ") or (is_undone and not (is_change or is_now))):
+        if edits and (_UNTIL.match(sentence) or (is_undone and not (is_change or is_now))):
             continue
         if is_change or (edits and is_now) or (not edits and _CAUSE.match(sentence)):
             score += 2 + (is_change and (is_now or _WHOLE.match(sentence) is not None))
@@ -263,7 +265,7 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
             score += 1 if is_item else 3 if is_answer else 2
         elif is_item:  # a detail
             score -= 1
-        score -= min(number, 20) / 10
+        score -= min(number, 20) / (10 if is_item else 40)
         if is_change and edits and not is_aside:
             changes[sentence] = score
         if score > best_score:
@@ -272,7 +274,8 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
         return best_score, []
     told, known = [best], set[str]()
     is_lead = said[0] == (best, False)  # of the list below it
-    if _CHANGED.match(best) or ((best, True) in said and not (_NOW.search(best) or "`" in best)):
+    is_detail = (best, True) in said and not _NOW.search(best)
+    if _CHANGED.match(best) or (is_detail and max(changes.values(), default=-math.inf) > best_score - 1.5):
         top = sorted((one for one in changes if not is_lead or (one, False) in said), key=changes.__getitem__)
         told = [one for one in changes if one in top[-MOST_CHANGES:] and _is_new(one, known)] or told
     if edits and plan and not is_undone and not _WHOLE.match(best):
