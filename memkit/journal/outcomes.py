@@ -85,7 +85,7 @@ _DETAIL = re.compile(
     r" (?:—|–|-|(?:so that|because|instead of|which|ensuring|to (?:match|ensure|avoid))\b) ?|; |\. "
     r"|(?<!mplemented the plan): (?!`)| \([^()]*\)\.?$"
 )
-_PLANS = "/.claude/plans/"
+
 _LOOSE_END = re.compile(r"(?: (?:as|by|that|to|with))?[ .,:]*\Z")
 _PLANNED = "Implemented the plan: "
 _NOW, _HOLDS = (wording_pattern(name, r"\b", r"\b") for name in ("now", "holds"))
@@ -176,9 +176,7 @@ def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
     if pulls := [title for call in calls for title in pull_requests(call)]:
         return PULL_REQUEST + "; ".join(main_commits(pulls, MOST_COMMITS))
     done = [subject for call in calls for subject in commits(call)]
-    edits = [
-        [call.path for call in turn.file_calls if call.is_edit and _PLANS not in call.path] for turn in turns
-    ]
+    edits = [[call.path for call in turn.file_calls if call.is_edit] for turn in turns]
     if any(map(is_main, done)) or (done and not any(edits)):
         return COMMITTED + "; ".join(main_commits(done, MOST_COMMITS))
     if best := _main_findings(turns, edits, _stems(subject_words(about))):
@@ -317,23 +315,21 @@ def _told(answer: str) -> Iterator[tuple[str, bool]]:
         for sentence in (_LABEL.sub("", one) for one in sentences(block.lstrip("\\ "))):
             is_change = _CHANGED.match(sentence) is not None
             said = sentence if is_change else f"{lead} {sentence}".strip()
+            lead = ""
             if PLAN.match(sentence) or is_question(sentence) or sentence.startswith(("[…", "<")):
-                lead = ""
-            elif sentence.endswith(":"):
-                lead = ""
+                continue
+            if sentence.endswith(":"):
                 if _tells_status(_QUOTED.sub("", sentence) if " changes " in sentence else sentence):
                     continue
+                is_whole = is_change or (_NOW.search(sentence) and not _CUT_OFF.search(sentence))
                 if sentence.endswith((" that:", " to:")):
                     lead = sentence.rstrip(":")
-                elif len(sentence.split()) > FEW_WORDS and (
-                    is_change or (_NOW.search(sentence) and not _CUT_OFF.search(sentence))
-                ):
+                elif is_whole and len(sentence.split()) > FEW_WORDS:
                     yield _OPEN_END.sub("", sentence) + ".", is_item
                 elif subject_words(sentence) or is_change:
                     lead = sentence
             elif len(said.split()) >= FEW_WORDS or WIDE.search(said) or (is_change and _QUOTED.search(said)):
                 yield said, is_item
-                lead = ""
             else:
                 lead = said if subject_words(sentence) or _SHORT.match(sentence) else ""
 

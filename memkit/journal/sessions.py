@@ -119,11 +119,9 @@ def stretch(day: str, content: DayFile, heading: Section, turns: Sequence[Sectio
 def _edited_outcome(content: DayFile, turns: Sequence[Section]) -> str:
     """Return the outcome that the user wrote in the overview, or "". Another turn ends it."""
     names = [turn.pairs["turn"] for turn in turns]
-    for line in content.opening:
-        is_edited = is_overview(line) and not is_overview(line, unedited=True)
-        if is_edited and anchors.parse(line).get("turns") in names:
-            return shown_line(line).partition(f" · {plural(len(turns), 'turn')} → ")[2]
-    return ""
+    edited = (one for one in content.opening if is_overview(one) and not is_overview(one, unedited=True))
+    line = next((shown_line(one) for one in edited if anchors.parse(one).get("turns") in names), "")
+    return line.partition(f" · {plural(len(turns), 'turn')} → ")[2]
 
 
 def _outcome(
