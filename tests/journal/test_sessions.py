@@ -96,6 +96,18 @@ def test_the_main_turns_tell_the_outcome() -> None:
     assert outcome([limit, name, lint]) == both
 
 
+def test_several_changes_of_several_turns_are_told() -> None:
+    answer = "All done:\n1. Added a limit to the upload form\n2. Added a limit to the `sync` job\n3. Updated the manual"
+    limit = _turn("limit uploads and syncs", answer, "Edit src/upload.py ×4")
+    retry = _turn("retry the release", "The release now retries the notary with:\n- two tries", "Edit release.yml ×3")
+    assert outcome([limit, retry]) == (
+        "Added a limit to the upload form; Added a limit to the `sync` job; The release now retries the notary"
+    )
+    gone = _turn("thinking again: no limit", "The upload form has no limit now.", "Edit src/upload.py")
+    assert outcome([limit, gone]) == "The upload form has no limit now."
+
+
+
 def test_a_lead_tells_more_than_the_list_below_it() -> None:
     answer = "Updated Go from 1.25.5 to 1.25.6 in both files:\n- `mise.toml` - tools\n- `go.mod` - module"
     assert outcome([_turn("update go", answer, "Edit go.mod")]) == "Updated Go from 1.25.5 to 1.25.6 in both files."
@@ -108,6 +120,8 @@ def test_the_main_commits_are_shown() -> None:
     commits = [f"Bash `git commit -m x` → [main 77c1e0{n}] {one}" for n, one in enumerate(subjects[1:3])]
     edit = _turn("show the author", "Each entry shows its author and its license now.", "Edit src/list.py", *commits)
     assert outcome([edit]) == "Each entry shows its author and its license now."
+    tried = "Bash `cd /tmp/x && git init && git commit -m initial` → [main 77c1e05] initial cache"
+    assert outcome([_turn("try it", "Let me try it.", "Edit src/list.py", tried)]) == "Edited: src/list.py"
     rebased = "Bash `git rebase --continue` → [detached HEAD 77c1e04] feat: an older commit"
     assert outcome([_turn("go on", "Let me continue.", "Edit src/list.py", rebased)]) == "Edited: src/list.py"
 
@@ -179,6 +193,13 @@ def test_a_list_of_changes_is_joined_without_files_and_reasons() -> None:
     ("The cache keys end in a digest. Let me run the tests:", "Edited: src/cache.py"),
     ("Dropped the digest of cache keys. Let me run the tests:", "Dropped the digest of cache keys."),
     ("I made two changes to `src/cache.py`:\n\n1. The cache key is cut", "The cache key is cut"),
+    # A label, a path, and an item before it are not what was changed; a short change with a name is one.
+    ("- Cache table (line 9): Changed the type of keys\n- `src/cache.py` - Unit tests", "Changed the type of keys"),
+    ("- Verdict: good\n- Small\n\nThe cache key now ends in a date.", "The cache key now ends in a date."),
+    ("Created `CACHE.md`. You can fill it later.", "Created `CACHE.md`."),
+    ("- Removed (unused):\n- Kept the cache key of `src/cache.py`", "Kept the cache key of `src/cache.py`"),
+    # What an edit ends, and what may come, do not hold.
+    ("The cache tests are failing because of the key. If the key changes, it was the cache.", "Edited: src/cache.py"),
     # What the user may do now is no change.
     ("Try `cache --clear` to drop the cache keys. Or not.", "Edited: src/cache.py"),
 ])  # fmt: skip
@@ -191,6 +212,8 @@ def test_an_accepted_plan_is_what_was_done() -> None:
     answer = "All done.\n\n- `src/cache.py`: Added a limit to the cache"
     told = "Implemented the plan: Added a limit to the cache"
     assert outcome([_turn(plan, answer, "Edit src/cache.py")]) == told
+    whole = "The cache limit has been added.\n\n- `src/cache.py`: Added a limit"
+    assert outcome([_turn(plan, whole, "Edit src/cache.py")]) == "The cache limit has been added."
     undone = _turn(plan, "Added a limit to the cache. Let me run the tests:", "Edit src/cache.py")
     assert outcome([undone]) == "Added a limit to the cache."
 
@@ -209,6 +232,9 @@ def test_the_commits_of_all_stretches_are_named() -> None:
     )
     edited = first._replace(outcome="The gateway port is documented.", edits=9)
     assert main_outcome([edited, first._replace(outcome="Fixed a typo.", edits=1)]) == edited.outcome
+    long = edited._replace(outcome="The gateway port is documented" + ", with its reason" * 6)
+    other = first._replace(outcome="Moved the port; " + "and what comes with it " * 9, edits=4)
+    assert main_outcome([other, long]) == f"{long.outcome} · Moved the port"
 
 
 def test_an_edited_outcome_of_the_overview_holds() -> None:
