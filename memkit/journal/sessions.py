@@ -118,9 +118,9 @@ def stretch(day: str, content: DayFile, heading: Section, turns: Sequence[Sectio
 
 def _edited_outcome(content: DayFile, turns: Sequence[Section]) -> str:
     """Return the outcome that the user wrote in the overview, or "". Another turn ends it."""
-    names = [turn.pairs["turn"] for turn in turns]
-    edited = (one for one in content.opening if is_overview(one) and not is_overview(one, unedited=True))
-    line = next((shown_line(one) for one in edited if anchors.parse(one).get("turns") in names), "")
+    marks = [f"turns:{turn.pairs['turn']}" for turn in turns]
+    lines = [one for one in content.opening if any(mark in one for mark in marks) and is_overview(one)]
+    line = next((shown_line(one) for one in lines if not is_overview(one, unedited=True)), "")
     return line.partition(f" · {plural(len(turns), 'turn')} → ")[2]
 
 
