@@ -109,7 +109,7 @@ _ASIDE = re.compile(
 )
 """An import line, which only serves a change, what the assistant did on its way, or a number of things."""
 
-_OPEN_END = re.compile(r",?(?: [-–—] it now \w+| (?:that|to|which|with)(?: the following)?(?: \w+){0,2})?:$")
+_OPEN_END = re.compile(r",?(?: [-–—] it now \w+| (?:because|that|to|which|with)(?: the following)?(?: \w+){0,2})?:$")
 _NAME_PARTS = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}|[^\W\d_a-zA-Z]{2,}")
 
 
@@ -240,15 +240,15 @@ def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[fl
     changes = dict[str, float]()
     said = [one for one in _told(turn.answer[:READ_CHARACTERS]) if not _tells_status(one[0])]
     for number, (sentence, is_item) in enumerate(said):
-        words = _stems(subject_words(_FILE_IN_FRONT.sub("", sentence)))
+        told = subject_words(_FILE_IN_FRONT.sub("", sentence))
+        words = _stems(told)
         shared = len(words & subject)
         is_change = _CHANGED.match(sentence) is not None
-        is_telling = shared or len(words) > 1 or WIDE.search(sentence)
-        may_be_short = words and (is_answer or not asked)
-        if not (is_telling or may_be_short or (is_change and _NAMES.search(sentence))):
+        is_telling = shared or len(words) > 1 or WIDE.search(sentence) or (words and (is_answer or not asked))
+        if not (is_telling or (is_change and _NAMES.search(sentence))):
             continue
         score = min(shared, MOST_SHARED) + min(len(words & title), MOST_SHARED) / 4
-        is_now = _NOW.search(sentence) is not None
+        is_now = _NOW.search(sentence) is not None and len(told) > 1
         if edits and (_UNTIL.match(sentence) or (is_undone and not (is_change or is_now))):
             continue
         if is_change or (edits and is_now) or (not edits and _CAUSE.match(sentence)):
