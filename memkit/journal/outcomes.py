@@ -183,8 +183,7 @@ def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
         return best
     if done:
         return COMMITTED + done[-1]
-    if turns and is_question(turns[-1].prompt) and turns[-1].answer and (told := _plain_end(turns[-1])):
-        return told
+
     changed = list(dict.fromkeys(path for paths in edits for path in paths))
     if changed:
         more = f", and {len(changed) - MOST_FILES} more" if len(changed) > MOST_FILES else ""
@@ -362,7 +361,7 @@ def _stems(words: Iterable[str]) -> set[str]:
 def _plain_end(turn: TurnParts) -> str:
     prose = " ".join(plain(_HEADING.sub("\n", FENCED.sub("\n", turn.answer))).split())
     best = next(statements(turn.answer[:READ_CHARACTERS]), prose)
-    if best and not PLAN.match(best) and not best.endswith(":"):
-        return best
+    if best and not PLAN.match(best):
+        return best.rstrip(":")
     said = turn.tools[-1].partition(" → ")[2] if turn.tools else ""
     return "" if said == "no result" else said

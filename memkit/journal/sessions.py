@@ -33,7 +33,7 @@ from memkit.journal.outcomes import (
     outcome,
     shared_subject,
 )
-from memkit.journal.sentences import last_question
+from memkit.journal.sentences import last_question, subject_words
 from memkit.journal.turn_parts import TurnParts, read_parts
 from memkit.privacy.redact import redact
 from memkit.text import one_line as folded
@@ -167,7 +167,7 @@ def _outcome(
 def _adds(decision: str, title: str, result: str) -> bool:
     """Return whether a short decision is about the title, and tells more than it and the result do."""
     is_near = result.startswith(EDITED) or shared_subject(decision, title) > 0
-    is_new = shared_subject(decision, decision) > shared_subject(decision, f"{DECIDED} {title} {result}")
+    is_new = not set(subject_words(decision)).issubset(subject_words(f"{DECIDED} {title} {result}"))
     return is_near and is_new and len(decision) <= DECISION_CHARACTERS
 
 
