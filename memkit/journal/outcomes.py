@@ -22,7 +22,7 @@ from memkit.journal.turn_parts import TurnParts
 READ_CHARACTERS, PLAN_CHARACTERS = 4000, 400
 MOST_COMMITS, MOST_FILES, MOST_CHANGES = 2, 4, 3
 NEAR, MUCH, MOST_SHARED = 4.0, 5, 3
-"""Another finding is shown if its score is that near to the best, and its turn has a third of the edits."""
+"""Another finding is shown if its score is that near to the best, and its turn has a fifth of the edits."""
 
 FEW_WORDS = 4
 """A sentence with fewer words, such as "No." or "Clean solution.", needs the next one."""
@@ -74,6 +74,7 @@ _ENDED = re.compile(
 """What edits have ended."""
 
 _UNTIL = re.compile(r"If |.*\b(?:are|is) failing\b")
+"""What may come, or what the edits are against."""
 
 _LABEL = re.compile(
     r"\A(?:after|changes?|fix(?:es)?|result|solution|summary): +(?=\w)"
@@ -85,7 +86,6 @@ _DETAIL = re.compile(
     r" (?:—|–|-|(?:so that|because|instead of|which|ensuring|to (?:match|ensure|avoid))\b) ?|; |\. "
     r"|(?<!mplemented the plan): (?!`)| \([^()]*\)\.?$"
 )
-
 _LOOSE_END = re.compile(r"(?: (?:as|by|that|to|with))?[ .,:]*\Z")
 _PLANNED = "Implemented the plan: "
 _NOW, _HOLDS = (wording_pattern(name, r"\b", r"\b") for name in ("now", "holds"))
@@ -183,7 +183,6 @@ def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
         return best
     if done:
         return COMMITTED + done[-1]
-
     changed = list(dict.fromkeys(path for paths in edits for path in paths))
     if changed:
         more = f", and {len(changed) - MOST_FILES} more" if len(changed) > MOST_FILES else ""

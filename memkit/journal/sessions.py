@@ -40,7 +40,6 @@ from memkit.text import one_line as folded
 from memkit.text import plural
 
 OUTCOME_CHARACTERS, DECISION_CHARACTERS = 240, 110
-
 _MORE = re.compile(r"; and \d+ more\Z")
 
 
