@@ -183,6 +183,8 @@ def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
         return best
     if done:
         return COMMITTED + done[-1]
+    if turns and is_question(turns[-1].prompt) and 0 < len(turns[-1].answer.split()) <= FEW_WORDS:
+        return _plain_end(turns[-1])
     changed = list(dict.fromkeys(path for paths in edits for path in paths))
     if changed:
         more = f", and {len(changed) - MOST_FILES} more" if len(changed) > MOST_FILES else ""
