@@ -19,10 +19,10 @@ from memkit.journal.titles import ACCEPTED
 from memkit.journal.tool_lines import COMMIT_LINE, PULL_URL, Call, read_call
 from memkit.journal.turn_parts import TurnParts
 
-READ_CHARACTERS = 4000
+READ_CHARACTERS, PLAN_CHARACTERS = 4000, 400
 MOST_COMMITS, MOST_FILES, MOST_CHANGES = 2, 4, 3
-NEAR, MUCH, MOST_SHARED = 3.0, 3, 3
-"""Another finding is shown if its score is that near to the best, and its turn has a third of the edits."""
+NEAR, MUCH, MOST_SHARED = 4.0, 5, 3
+"""Another finding is shown if its score is that near to the best, and its turn has a fifth of the edits."""
 
 FEW_WORDS = 4
 """A sentence with fewer words, such as "No." or "Clean solution.", needs the next one."""
@@ -56,28 +56,37 @@ _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,2}[.)])\s")
 _BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+]|\d{1,2}[.)])\s)|(?<=:)\n")
 _CHANGED = re.compile(
     r"(?:`[^`]+`[ :–—-]+|[\w./-]+\.\w+[ :–—-]+|i(?:['’]ve| have)? |all )?(?:(?:now|also|successfully) )?"
-    rf"(?:{'|'.join(wording('changed'))})(?:(?<=mad|rot)e|ed|ied|ten)\b"
+    rf"(?:(?:{'|'.join(wording('changed'))})(?:(?<=mad|rot)e|ed|ied|ten)|built|kept)\b(?! \()"
     r"|(?:the|this) (?:change|fix|refactoring)\b",
     re.IGNORECASE,
 )
-_WHOLE = re.compile(r"(?:i(?:['’]ve)? |successfully |all )", re.IGNORECASE)
+_WHOLE = re.compile(r"i(?:['’]ve)? |successfully |all |.*\b(?:has|have) been \w+ed\b", re.IGNORECASE)
 """The start of a change that tells of the work as a whole."""
 
 _STATUS = frozenset(" ".join(wording("status")).split())
 _CAUSE = re.compile(r"(?:the )?(?:root )?(?:cause|problem|issue|bug|reason)\b", re.IGNORECASE)
 _ENDED = re.compile(
-    rf"\A(?:(?:before|if)\b|{_CAUSE.pattern})|\b(?:are|is|was|were) failing\b|\b(?:did|was|were)n['’]t\b"
-    r"|\b(?:was|were) (?:missing|not|(?:\w+ly )?\w+ing)\b",
+    rf"\A(?:before\b|{_CAUSE.pattern})|\b(?:did|was|were)n['’]t\b"
+    r"|\b(?:was|were) (?:always|caused|missing|never|not|(?:\w+ly )?\w+ing)\b"
+    r"|\b(?:breaks|incorrect|only had|would)\b",
     re.IGNORECASE,
 )
 """What edits have ended."""
 
-_LABEL = re.compile(r"^(?:after|changes?|fix(?:es)?|result|solution|summary): +(?=\w)", re.IGNORECASE)
+_UNTIL = re.compile(r"If |.*\b(?:are|is) failing\b")
+"""What may come, or what the edits are against."""
+
+_LABEL = re.compile(
+    r"\A(?:after|changes?|fix(?:es)?|result|solution|summary): +(?=\w)"
+    rf"|\A[^`.:;]{{3,30}}: +(?={_CHANGED.pattern})",
+    re.IGNORECASE,
+)
 _FILE_IN_FRONT = re.compile(r"^(?:`[^`]+`|[\w./-]+\.\w+(?::\d+)?) ?[:–—-]+ (?=\w)")
 _DETAIL = re.compile(
-    r" (?:—|–|-|(?:so that|because|instead of|which|ensuring|to (?:match|ensure|avoid))\b) ?|[;:] |\. "
-    r"| \([^()]*\)\.?$"
+    r" (?:—|–|-|(?:so that|because|instead of|which|ensuring|to (?:match|ensure|avoid))\b) ?|; |\. "
+    r"|(?<!mplemented the plan): (?!`)| \([^()]*\)\.?$"
 )
+_LOOSE_END = re.compile(r"(?: (?:as|by|that|to|with))?[ .,:]*\Z")
 _PLANNED = "Implemented the plan: "
 _NOW, _HOLDS = (wording_pattern(name, r"\b", r"\b") for name in ("now", "holds"))
 _UNDONE, _REFUSED = wording_pattern("undone"), wording_pattern("refused")
@@ -91,15 +100,16 @@ _SHORT = re.compile(r"(?:no|not|yes|ja|nein|non|oui|sí)\b|.*\d", re.IGNORECASE)
 _WORDS = re.compile(r"[^\W\d_]{3,}")
 _QUOTED = re.compile(r"`[^`]+`")
 _NAMES = re.compile(r"[`\d]")
-_CUT_OFF = re.compile(r"\b(?:now \w+|as|is|like|looks?|reads?|see|shows?|to|uses?|with):$")
+_CUT_OFF = re.compile(r"\b(?:now(?: \w+)?|as|is|like|looks?|reads?|see|shows?|to|uses?|with):$")
 _TESTS = re.compile(r"\b(?:assert|tests?\b|[`\"']?Test[A-Z_])|_tests?\b")
 _ASIDE = re.compile(
-    r"\bimports? (?:for|of|statement)|(?:missing|unused)\b.{0,30}\bimport|[`\"'] import\b|\bi was\b",
+    r"\bimports? (?:for|of|statement)|(?:missing|unused)\b.{0,30}\bimport|[`\"'] import\b|\bi was\b"
+    r"|\A\d+ ",
     re.IGNORECASE,
 )
-"""An import line, which only serves a change, or what the assistant did on its way."""
+"""An import line, which only serves a change, what the assistant did on its way, or a number of things."""
 
-_OPEN_END = re.compile(r",?(?: (?:that|to|which|with)(?: the following)?(?: \w+){0,2})?:$")
+_OPEN_END = re.compile(r",?(?: [-–—] it now \w+| (?:because|that|to|which|with)(?: the following)?(?: \w+){0,2})?:$")
 _NAME_PARTS = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}|[^\W\d_a-zA-Z]{2,}")
 
 
@@ -108,7 +118,8 @@ def commits(call: Call) -> Iterator[str]:
     if role_of(call.name) != "shell" or call.has_failed or not _GIT.search(call.given):
         return
     match = _COMMIT.search(call.given)
-    if match is not None and "<<" in call.given[: match.start()]:  # a script that the call wrote
+    is_written = match is not None and "<<" in call.given[: match.start()]  # in a script
+    if is_written or "git init" in call.given:  # a repository to try things in
         return
     if match is None and _REBASE.search(call.given):  # it names older commits
         return
@@ -146,13 +157,8 @@ def main_commits(subjects: Iterable[str], most: int) -> list[str]:
     """
     known = list(dict.fromkeys(subjects))
     main = list(filter(is_main, known)) or known
-    last_first = main[::-1]
-    last_first.sort(key=_rank)
-    return [one for one in main if one in last_first[:most]]
-
-
-def _rank(commit: str) -> int:
-    return 0 if commit.startswith("feat") else 2 if _UPKEEP.match(commit) else 1
+    rank = {one: 0 if one.startswith("feat") else 2 if _UPKEEP.match(one) else 1 for one in reversed(main)}
+    return [one for one in main if one in sorted(rank, key=rank.__getitem__)[:most]]
 
 
 def is_main(commit: str) -> bool:
@@ -177,7 +183,7 @@ def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
         return best
     if done:
         return COMMITTED + done[-1]
-    if turns and turns[-1].prompt.endswith("?") and turns[-1].answer:
+    if turns and is_question(turns[-1].prompt) and 0 < len(turns[-1].answer.split()) <= FEW_WORDS:
         return _plain_end(turns[-1])
     changed = list(dict.fromkeys(path for paths in edits for path in paths))
     if changed:
@@ -196,128 +202,136 @@ def _main_findings(turns: Sequence[TurnParts], edits: Sequence[list[str]], title
 
     The main turns match the title and edit much. The last edit may only be a small repair.
     """
-    found: list[tuple[float, int, str]] = []
+    found: list[tuple[float, int, list[str]]] = []
     following = [*(turn.prompt for turn in turns[1:]), ""]
     for number, (turn, paths, prompt) in enumerate(zip(turns, edits, following, strict=False)):
         if turn.outcome == "Interrupted" or _REFUSED.match(prompt) or not (turn.prompt or turn.tools):
             continue
-        score, sentence = _finding(turn, paths, title)
-        if sentence:
-            found.append((score + 1.5 * math.log2(1 + len(paths)) if paths else -math.inf, number, sentence))
+        score, parts = _finding(turn, paths, title)
+        if parts:
+            found.append((score + 1.5 * math.log2(1 + len(paths)) if paths else -math.inf, number, parts))
     if not found:
         return ""
     found.sort(reverse=True)
     score, number, best = found[0]
     if score == -math.inf and any(edits):
         return ""
-    if "; " in best:  # several changes of one turn
-        return best
-    known, told = _stems(subject_words(best)), {number: best}
-    for its_score, other, sentence in found[1:]:
-        words = _stems(subject_words(sentence))
+    known, told = _stems(subject_words(" ".join(best))), {number: best}
+    for its_score, other, (sentence, *_) in found[1:]:
         is_main = its_score > score - NEAR and len(edits[other]) * MUCH >= len(edits[number])
-        if is_main and len(words - known) > 1 and len(told) < MOST_CHANGES:
-            told[other] = sentence
-            known |= words
-    return "; ".join(_shortened(told[one]) for one in sorted(told)) if len(told) > 1 else best
+        is_change = not edits[other] or _CHANGED.match(sentence) or _NOW.search(sentence)
+        if is_main and is_change and len(told) < MOST_CHANGES and _is_new(sentence, known):
+            told[other] = [sentence]
+    told[number] = best[: MOST_CHANGES + 1 - len(told)]
+    joined = [sentence for one in sorted(told) for sentence in told[one]]
+    return "; ".join(map(_shortened, joined)) if len(joined) > 1 else best[0]
 
 
-def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[float, str]:
+def _finding(turn: TurnParts, edits: Sequence[str], title: set[str]) -> tuple[float, list[str]]:
     """Return the score and the sentence of an answer that tells most about the prompt, the edits, and the
-    title. The sentence is "" if the answer has only plans, praise, questions, and status.
+    title, or several changes. There is none if the answer has only plans, praise, questions, and status.
     """
-    asked = subject_words(turn.prompt[:READ_CHARACTERS])
+    plan = ACCEPTED.match(turn.prompt)
+    asked = subject_words(turn.prompt[: PLAN_CHARACTERS if plan else READ_CHARACTERS])
     subject = _stems([*asked, *subject_words(" ".join(edits))]) | title
     is_answer = is_question(turn.prompt) and not edits
     is_undone = any(map(_UNDONE.match, [*sentences(turn.answer.rpartition("\n")[2])][-1:]))
     best, best_score = "", -math.inf
-    changes: list[tuple[int, float, str]] = []
+    changes = dict[str, float]()
     said = [one for one in _told(turn.answer[:READ_CHARACTERS]) if not _tells_status(one[0])]
     for number, (sentence, is_item) in enumerate(said):
-        words = _stems(subject_words(sentence))
+        told = subject_words(_FILE_IN_FRONT.sub("", sentence))
+        words = _stems(told)
         shared = len(words & subject)
         is_change = _CHANGED.match(sentence) is not None
-        is_telling = shared or len(words) > 1 or WIDE.search(sentence)
-        may_be_short = words and (is_answer or not asked)
-        if not (is_telling or may_be_short or (is_change and _NAMES.search(sentence))):
+        is_telling = shared or len(words) > 1 or WIDE.search(sentence) or (words and (is_answer or not asked))
+        if not (is_telling or (is_change and _NAMES.search(sentence))):
             continue
-        score = float(min(shared, MOST_SHARED))
-        is_now = _NOW.search(sentence) is not None
-        if edits and is_undone and not (is_change or is_now):
+        score = min(shared, MOST_SHARED) + min(len(words & title), MOST_SHARED) / 4
+        is_now = _NOW.search(sentence) is not None and len(told) > 1
+        if edits and (_UNTIL.match(sentence) or (is_undone and not (is_change or is_now))):
             continue
         if is_change or (edits and is_now) or (not edits and _CAUSE.match(sentence)):
             score += 2 + (is_change and (is_now or _WHOLE.match(sentence) is not None))
         elif is_now or _HOLDS.search(sentence):
             score += 1
-        if edits and _ENDED.search(sentence):
+        if edits and not is_change and _ENDED.search(sentence):
             score -= 4
-        if _ASIDE.search(sentence):
-            score -= 2
-        if _TESTS.search(sentence):
-            score -= 1
-        if "`" in sentence:
-            score += 0.5
+        is_aside = _ASIDE.search(sentence) is not None
+        score += ("`" in sentence) / 2 - 2 * is_aside - (_TESTS.search(sentence) is not None)
         if number == 0:
-            score += 3 if is_answer else 1 if is_item else 2
+            score += 1 if is_item else 3 if is_answer else 2
         elif is_item:  # a detail
             score -= 1
-        score -= min(number, 20) / 10
-        if is_change and edits and not _ASIDE.search(sentence):
-            changes.append((number, score, sentence))
+        score -= min(number, 20) / (10 if is_item else 40)
+        if is_change and edits and not is_aside:
+            changes[sentence] = score
         if score > best_score:
             best, best_score = sentence, score
-    is_lead = bool(said) and said[0] == (best, False)
-    if len(changes) > 1 and _CHANGED.match(best) and not is_lead:
-        chosen = sorted(sorted(changes, key=lambda one: -one[1])[:MOST_CHANGES])
-        best = "; ".join(dict.fromkeys(_shortened(sentence) for _, _, sentence in chosen))
-    score = best_score + min(len(_stems(subject_words(best)) & title), MOST_SHARED)
-    is_planned = edits and ACCEPTED.match(turn.prompt) and not is_undone and not _WHOLE.match(best)
-    return score, _PLANNED + _FILE_IN_FRONT.sub("", best) if best and is_planned else best
+    if not best:
+        return best_score, []
+    told, known = [best], set[str]()
+    is_lead = said[0] == (best, False)  # of the list below it
+    is_detail = (best, True) in said and not _NOW.search(best)
+    if _CHANGED.match(best) or (is_detail and max(changes.values(), default=-math.inf) > best_score - 1.5):
+        top = sorted((one for one in changes if not is_lead or (one, False) in said), key=changes.__getitem__)
+        told = [one for one in changes if one in top[-MOST_CHANGES:] and _is_new(one, known)] or told
+    if edits and plan and not is_undone and not _WHOLE.match(best):
+        told[0] = _PLANNED + (_shortened(told[0]) if told[1:] else _FILE_IN_FRONT.sub("", told[0]))
+    return best_score + min(len(_stems(subject_words(told[0])) & title), MOST_SHARED), told
+
+
+def _is_new(sentence: str, known: set[str]) -> bool:
+    """Add the words of a sentence to those `known`; return whether they are few or many are new."""
+    words = _stems(subject_words(_FILE_IN_FRONT.sub("", sentence)))
+    new = words - known
+    known |= new
+    return len(words) < MOST_SHARED or len(words) <= 3 * len(new)
 
 
 def _shortened(change: str) -> str:
     """Return what a change is, without the file in front of it and the reason behind it."""
     said = _FILE_IN_FRONT.sub("", change)
-    short = _DETAIL.split(said, maxsplit=1)[0].rstrip(" .,")
-    is_whole = len(short.split()) >= FEW_WORDS - 1 and not any(short.count(mark) % 2 for mark in "`\"")
-    return short if is_whole else said.rstrip(" .")
+    short = _LOOSE_END.sub("", _DETAIL.split(said, maxsplit=1)[0])
+    is_cut = _CUT_OFF.search(f"{short}:") or any(short.count(mark) % 2 for mark in "`\"")
+    is_telling = (_CHANGED.match(short) or _NOW.search(short)) and len(short.split()) >= FEW_WORDS - 1
+    is_vague = "`" not in short and len(subject_words(short)) < 2 and _NOW.search(said)
+    return short if is_telling and not (is_cut or is_vague) else said.rstrip(" .")
 
 
 def statements(answer: str) -> Iterator[str]:
-    """Yield the sentences that state something; a short one, and one that ends in a colon, with the next.
-
-    What was changed is told without the list behind its colon.
-    """
+    """Yield what an answer states: a short sentence with the next one, a change without the list below it."""
     return (sentence for sentence, _ in _told(answer))
 
 
 def _told(answer: str) -> Iterator[tuple[str, bool]]:
     """Yield `statements`, and whether each one is an item of a list."""
     prose = _HEADING.sub(_told_heading, FENCED.sub(f"\n\n{_CODE}\n\n", answer))
-    lead = ""
+    lead, is_item = "", False
     for block in _BLOCK.split(prose):
+        if is_item and not lead.endswith((":", " that", " to")):
+            lead = ""
         is_item = _ITEM.match(block) is not None
         for sentence in (_LABEL.sub("", one) for one in sentences(block.lstrip("\\ "))):
-            said = sentence if _CHANGED.match(sentence) else f"{lead} {sentence}".strip()
+            is_change = _CHANGED.match(sentence) is not None
+            said = sentence if is_change else f"{lead} {sentence}".strip()
+            lead = ""
             if PLAN.match(sentence) or is_question(sentence) or sentence.startswith(("[…", "<")):
-                lead = ""
-            elif sentence.endswith(":"):
-                lead = ""
+                continue
+            if sentence.endswith(":"):
                 if _tells_status(_QUOTED.sub("", sentence) if " changes " in sentence else sentence):
                     continue
+                is_whole = is_change or (_NOW.search(sentence) and not _CUT_OFF.search(sentence))
                 if sentence.endswith((" that:", " to:")):
                     lead = sentence.rstrip(":")
-                elif len(sentence.split()) > FEW_WORDS and (
-                    _CHANGED.match(sentence) or (_NOW.search(sentence) and not _CUT_OFF.search(sentence))
-                ):
+                elif is_whole and len(sentence.split()) > FEW_WORDS:
                     yield _OPEN_END.sub("", sentence) + ".", is_item
-                elif subject_words(sentence) or _CHANGED.match(sentence):
+                elif subject_words(sentence) or is_change:
                     lead = sentence
-            elif len(said.split()) < FEW_WORDS and not WIDE.search(said):
-                lead = said if subject_words(sentence) or _SHORT.match(sentence) else ""
-            else:
+            elif len(said.split()) >= FEW_WORDS or WIDE.search(said) or (is_change and _QUOTED.search(said)):
                 yield said, is_item
-                lead = ""
+            else:
+                lead = said if subject_words(sentence) or _SHORT.match(sentence) else ""
 
 
 def _told_heading(match: re.Match[str]) -> str:
@@ -349,6 +363,6 @@ def _plain_end(turn: TurnParts) -> str:
     prose = " ".join(plain(_HEADING.sub("\n", FENCED.sub("\n", turn.answer))).split())
     best = next(statements(turn.answer[:READ_CHARACTERS]), prose)
     if best and not PLAN.match(best):
-        return best
+        return best.rstrip(":")
     said = turn.tools[-1].partition(" → ")[2] if turn.tools else ""
     return "" if said == "no result" else said

@@ -21,22 +21,25 @@ from memkit.bullets import (
     read_bullets,
 )
 from memkit.journal.day_file import DayFile, Section, heading_title
+from memkit.journal.extracts import is_overview
 from memkit.journal.markup import one_line
 from memkit.journal.outcomes import (
     MOST_CHANGES,
     MOST_SHARED,
+    MUCH,
     is_main,
     is_thanks,
     main_commits,
     outcome,
     shared_subject,
 )
-from memkit.journal.sentences import open_point
+from memkit.journal.sentences import open_point, subject_words
 from memkit.journal.turn_parts import TurnParts, read_parts
 from memkit.privacy.redact import redact
 from memkit.text import one_line as folded
+from memkit.text import plural
 
-OUTCOME_CHARACTERS = 240
+OUTCOME_CHARACTERS, DECISION_CHARACTERS = 240, 110
 _MORE = re.compile(r"; and \d+ more\Z")
 
 
@@ -104,12 +107,20 @@ def stretch(day: str, content: DayFile, heading: Section, turns: Sequence[Sectio
         begins=times[0] if times else "",
         ends=times[-1] if times else "",
         title=heading_title(heading),
-        outcome=_outcome(content, heading, turns, parts),
+        outcome=_edited_outcome(content, turns) or _outcome(content, heading, turns, parts),
         turns=tuple(turn.pairs["turn"] for turn in turns),
         branch=branches[-1] if branches else "",
         line=heading.start + 1,
         edits=sum(call.is_edit for part in parts for call in part.file_calls),
     )
+
+
+def _edited_outcome(content: DayFile, turns: Sequence[Section]) -> str:
+    """Return the outcome that the user wrote in the overview, or "". Another turn ends it."""
+    marks = [f"turns:{turn.pairs['turn']}" for turn in turns]
+    lines = [one for one in content.opening if any(mark in one for mark in marks) and is_overview(one)]
+    line = next((shown_line(one) for one in lines if not is_overview(one, unedited=True)), "")
+    return line.partition(f" · {plural(len(turns), 'turn')} → ")[2]
 
 
 def _outcome(
@@ -141,9 +152,8 @@ def _outcome(
             result = redact(outcome(parts, title))
             is_failure = result.startswith((FAILED.lower().strip(" :"), "interrupted"))
             done = unsolved if unsolved and is_failure else [result]
-        if any(one and not one.startswith(EDITED) for one in done):
-            decided = [one for one in decided if shared_subject(one, title)]
-        said = [one.replace(f" ({title})", "") for one in decided] + done[:1]
+        decided = [one.replace(f" ({title})", "") for one in decided]
+        said = [one for one in decided if not done[0] or _adds(one, title, done[0])] + done[:1]
     said = [one for one in said if one] or unsolved
     said += [shown_bullet(one) for _, one in below if one.text.startswith(OPEN)][-1:]  # a mark hides no work
     room, limits = OUTCOME_CHARACTERS, {}
@@ -153,23 +163,36 @@ def _outcome(
     return " · ".join(_shown(part, limits[part]) for part in said)
 
 
+def _adds(decision: str, title: str, result: str) -> bool:
+    """Return whether a short decision is about the title, and tells more than it and the result do."""
+    is_near = result.startswith(EDITED) or shared_subject(decision, title) > 0
+    is_new = not set(subject_words(decision)).issubset(subject_words(f"{DECIDED} {title} {result}"))
+    return is_near and is_new and len(decision) <= DECISION_CHARACTERS
+
+
 def main_outcome(stretches: Sequence[DaySession]) -> str:
     """Return the outcome of a session from its stretches of work, in order.
 
     One with a pull request comes before those with commits, and these before others with edits. Of equal
-    ones, it is the one that has most edits and shares most with the title of the first stretch.
+    ones, it is the one that has most edits and shares most with the title of the first stretch. Without a
+    commit, others with nearly as many edits are named too, if there is room.
     """
     title = stretches[0].title
 
     def rank(one: DaySession) -> tuple[bool, bool, bool, float]:
         weight = min(shared_subject(one.outcome, title), MOST_SHARED) + math.log2(1 + one.edits)
+        weight -= MOST_SHARED * (EDITED in one.outcome)
         is_commit = any(map(is_main, _committed(one).split("; ")))
         return PULL_REQUEST in one.outcome, is_commit, one.edits > 0, weight
 
     main = max([one for one in reversed(stretches) if one.outcome] or stretches[:1], key=rank)
     own = _committed(main)
-    if not own or len(stretches) == 1:
-        return main.outcome
+    if not own:
+        near = [one for one in stretches if one.edits * MUCH >= main.edits > 0 and EDITED not in one.outcome]
+        second = max((one for one in near if one != main and one.outcome), key=rank, default=None)
+        both = _shown(f"{main.outcome} · {second.outcome}") if second else ""
+        is_fit = both.count(" · ") == 1 and not both.endswith("…") and PULL_REQUEST not in both
+        return both if is_fit else main.outcome
     done = [subject for one in stretches for subject in _committed(one).split("; ")]
     subjects = main_commits(filter(None, done), max(MOST_CHANGES, own.count("; ") + 1))
     return main.outcome.replace(own, "; ".join(subjects))
@@ -222,6 +245,8 @@ def shown_line(line: str) -> str:
 
 
 def _shown(text: str, limit: int = OUTCOME_CHARACTERS) -> str:
-    """Redact what was changed again: removing anchors or line ends can join the parts of a secret."""
+    """Redact again: removing anchors can join the parts of a secret. Leave out changes without room."""
     shown = one_line(anchors.strip(text), limit)
+    if shown.endswith("…") and len(told := shown.rpartition("; ")[0]) * 2 > limit:
+        shown = told
     return shown if shown.removesuffix(" …") in text else redact(shown)

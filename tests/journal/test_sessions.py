@@ -6,6 +6,7 @@ import pytest
 
 from memkit.conversation.turn import ToolCall
 from memkit.journal.day_file import DayFile
+from memkit.journal.extracts import overview_line
 from memkit.journal.outcomes import main_commits, outcome
 from memkit.journal.sessions import DaySession, main_outcome, open_lines, sessions, stretches
 from memkit.journal.tool_lines import tool_line
@@ -95,6 +96,18 @@ def test_the_main_turns_tell_the_outcome() -> None:
     assert outcome([limit, name, lint]) == both
 
 
+def test_several_changes_of_several_turns_are_told() -> None:
+    answer = "All done:\n1. Added a limit to the upload form\n2. Added a limit to the `sync` job\n3. Updated the manual"
+    limit = _turn("limit uploads and syncs", answer, "Edit src/upload.py ×4")
+    retry = _turn("retry the release", "The release now retries the notary with:\n- two tries", "Edit release.yml ×3")
+    assert outcome([limit, retry]) == (
+        "Added a limit to the upload form; Added a limit to the `sync` job; The release now retries the notary"
+    )
+    gone = _turn("thinking again: no limit", "The upload form has no limit now.", "Edit src/upload.py")
+    assert outcome([limit, gone]) == "The upload form has no limit now."
+
+
+
 def test_a_lead_tells_more_than_the_list_below_it() -> None:
     answer = "Updated Go from 1.25.5 to 1.25.6 in both files:\n- `mise.toml` - tools\n- `go.mod` - module"
     assert outcome([_turn("update go", answer, "Edit go.mod")]) == "Updated Go from 1.25.5 to 1.25.6 in both files."
@@ -107,6 +120,8 @@ def test_the_main_commits_are_shown() -> None:
     commits = [f"Bash `git commit -m x` → [main 77c1e0{n}] {one}" for n, one in enumerate(subjects[1:3])]
     edit = _turn("show the author", "Each entry shows its author and its license now.", "Edit src/list.py", *commits)
     assert outcome([edit]) == "Each entry shows its author and its license now."
+    tried = "Bash `cd /tmp/x && git init && git commit -m initial` → [main 77c1e05] initial cache"
+    assert outcome([_turn("try it", "Let me try it.", "Edit src/list.py", tried)]) == "Edited: src/list.py"
     rebased = "Bash `git rebase --continue` → [detached HEAD 77c1e04] feat: an older commit"
     assert outcome([_turn("go on", "Let me continue.", "Edit src/list.py", rebased)]) == "Edited: src/list.py"
 
@@ -128,9 +143,12 @@ DOUBTED = WRITTEN.format(" (unverified)").replace("grip:ae0 turns:t2", "grip:ae0
     # Open work is shown with its mark.
     (OPEN, OPEN.replace("move too? <!-- grip:ac turns:t2", "move too? (unverified) <!-- grip:ac turns:t2 check:unverified"),
      "Committed: Move the gateway · Open: Should production move too? (unverified)"),
-    # A side decision is not the outcome.
-    (COMMITTED, SIDE.format("Keep the gateway port") + COMMITTED, "Decided: Keep the gateway port · Committed: Move the"),
-    (COMMITTED, SIDE.format("Buy milk first") + COMMITTED, "Committed: Move the gateway"),
+    # A side decision is not the outcome, nor is one that repeats the work or is a paragraph.
+    (COMMITTED, SIDE.format("Close the gateway on Sundays") + COMMITTED,
+     "Decided: Close the gateway on Sundays · Committed: Move the"),
+    (COMMITTED, SIDE.format("Buy milk first (Gateway port)") + COMMITTED, "Committed: Move the gateway"),
+    (COMMITTED, SIDE.format("Move the gateway") + COMMITTED, "Committed: Move the gateway"),
+    (COMMITTED, SIDE.format("Close the gateway on Sundays" + " and holidays" * 9) + COMMITTED, "Committed: Move the gateway"),
     # What a model wrote comes first, unless it is doubtful.
     (EDITED, WRITTEN.format(""), "it is 7443."),
     (EDITED, DOUBTED, "Decided: 7443 is the port."),
@@ -175,6 +193,13 @@ def test_a_list_of_changes_is_joined_without_files_and_reasons() -> None:
     ("The cache keys end in a digest. Let me run the tests:", "Edited: src/cache.py"),
     ("Dropped the digest of cache keys. Let me run the tests:", "Dropped the digest of cache keys."),
     ("I made two changes to `src/cache.py`:\n\n1. The cache key is cut", "The cache key is cut"),
+    # A label, a path, and an item before it are not what was changed; a short change with a name is one.
+    ("- Cache table (line 9): Changed the type of keys\n- `src/cache.py` - Unit tests", "Changed the type of keys"),
+    ("- Verdict: good\n- Small\n\nThe cache key now ends in a date.", "The cache key now ends in a date."),
+    ("Created `CACHE.md`. You can fill it later.", "Created `CACHE.md`."),
+    ("- Removed (unused):\n- Kept the cache key of `src/cache.py`", "Kept the cache key of `src/cache.py`"),
+    # What an edit ends, and what may come, do not hold.
+    ("The cache tests are failing because of the key. If the key changes, it was the cache.", "Edited: src/cache.py"),
     # What the user may do now is no change.
     ("Try `cache --clear` to drop the cache keys. Or not.", "Edited: src/cache.py"),
 ])  # fmt: skip
@@ -187,6 +212,8 @@ def test_an_accepted_plan_is_what_was_done() -> None:
     answer = "All done.\n\n- `src/cache.py`: Added a limit to the cache"
     told = "Implemented the plan: Added a limit to the cache"
     assert outcome([_turn(plan, answer, "Edit src/cache.py")]) == told
+    whole = "The cache limit has been added.\n\n- `src/cache.py`: Added a limit"
+    assert outcome([_turn(plan, whole, "Edit src/cache.py")]) == "The cache limit has been added."
     undone = _turn(plan, "Added a limit to the cache. Let me run the tests:", "Edit src/cache.py")
     assert outcome([undone]) == "Added a limit to the cache."
 
@@ -205,3 +232,15 @@ def test_the_commits_of_all_stretches_are_named() -> None:
     )
     edited = first._replace(outcome="The gateway port is documented.", edits=9)
     assert main_outcome([edited, first._replace(outcome="Fixed a typo.", edits=1)]) == edited.outcome
+    long = edited._replace(outcome="The gateway port is documented" + ", with its reason" * 6)
+    other = first._replace(outcome="Moved the port; " + "and what comes with it " * 9, edits=4)
+    assert main_outcome([other, long]) == f"{long.outcome} · Moved the port"
+
+
+def test_an_edited_outcome_of_the_overview_holds() -> None:
+    line = overview_line("16:00 [Fix CI](#1600-fix-ci) · 1 turn → The cache key was wrong.", turns="t3")
+    for shown, told in ((line, "The cache key was wrong."), (line.replace("was wrong", "had no salt"), "The cache key had no salt.")):
+        day = DAY.replace("## 14:02", f"{shown}\n\n## 14:02", 1)
+        assert [one.outcome for one in stretches("2026-11-20", DayFile(day))][1] == told
+        more = day.replace("## 17:00 Afterwards", "### 16:10 Go on <!-- turn:t5 -->\n**Answered** The key has a date.\n\n## 17:00 x")
+        assert [one.outcome for one in stretches("2026-11-20", DayFile(more))][1] == "The key has a date."
