@@ -41,13 +41,13 @@ _LONG_WORDS = 20
 _TOLD, _ASKED = 8, 3
 """The sentences at the end of an answer that a prompt takes up, and those that may ask it."""
 
-_STEM, _FEW_TAKEN = 6, 3
-"""The letters by which words are the same, and the number of words of an answer that are enough."""
+_STEM, _FEW_TAKEN, _VALUE_WORDS = 6, 3, 5
+"""The letters by which words are the same, the words of an answer that are enough, and the most around a value."""
 
-_TAKEN = (2.0, 0.7, 0.7)
+_TAKEN = (0.8, 0.6, 0.6, 1.1, 0.8, -0.7)
 """The weights of what `_taken_up` returns."""
 
-_ENOUGH = 3.1
+_ENOUGH = 2.4
 """The weight above which a clause decides. It and the other weights were fitted to labeled dialogues."""
 
 
@@ -72,7 +72,7 @@ _VERB = r"(?: (?:are|fail|had|has|have|is|looks?|seems?|sounds?|was|were|works?|
 _FIRST, _SECOND, _THIRD = wording("ordinals")
 
 _CHOSE, _PROPOSED, _ALTERNATIVES = map(wording_pattern, ("chose", "proposed", "alternatives"))
-_SHALL = wording_pattern("shall", after=r"\b(?P<rest>[^?]{8,})\?")
+_SHALL = wording_pattern("shall", after=r"\b(?P<rest>[^?]{4,})\?")
 _DELEGATES = wording_pattern("delegates", r"(?:[\w']+,? ){0,2}")
 _BOTH = wording_pattern("both", _LEAD, rf"(?!{_VERB})")
 _LABEL = re.compile(
@@ -85,10 +85,10 @@ _ORDINAL = re.compile(
 )
 _NOUN = r"(?:option|variante?|opción|lösung|solution|piste|plan|案)"
 _OPTION = re.compile(
-    r"(?:^|(?<=[:;,.。] )|(?<=[:;,.。])(?=案)|(?<= )(?=\())[ \t>]*(?:[-*•] +|#{1,4} +)?(?:\*\*|__)?"
+    r"(?:^|(?<=[:;,.。] )|(?<=[:;,.。])(?=案)|(?<= )(?=\(|[2-9B-E]\)))[ \t>]*(?:[-*•] +|#{1,4} +)?(?:\*\*|__)?"
     rf"(?:{_NOUN} *)?"
     r"[(#]?([1-9]|[A-E])(?:[.)は]| ?:| [-–—]|(?<=#\d) )(?:\*\*|__)? *"
-    rf"([^\n]+?)(?=[,;.、。]? ?(?:or |and )?(?:{_NOUN} *|\()?(?:[2-9]|[B-E])(?:[)は]| ?:)|\n|$)",
+    rf"([^\n]+?)(?=[,;.、。]? ?(?:or |and )?(?:{_NOUN} *|\()?(?<![a-zß-ž\d])(?:(?:[2-9]|[B-E])(?:[)は]| ?:)|[2-9]\. )|\n|$)",
     re.IGNORECASE | re.MULTILINE,
 )
 _EITHER = re.compile(r",? (?:o|oder|or|ou) ")
@@ -123,6 +123,7 @@ _PASTED = re.compile(
 _VAGUE = re.compile(rf"{_LEAD}(?:add|address|do|implement|let['’]?s|make|remove|skip)\b", re.IGNORECASE)
 """Without a word for a subject, such a sentence says only that work goes on."""
 
+_NEAR_OR = re.compile(r"[^\n]{0,40}(?:\b(?:or|oder|ou|o|vs|versus|either|alternative\w*)\b|または|どちら|それとも)[^\n]{0,40}")
 _AND = re.compile(r"[ .)]*(?:,|and )")
 _MORE = re.compile(
     r"\b(?:but|with|without|and|also|except|only|aber|mit|mais|avec|pero|con)\b|\d", re.IGNORECASE
@@ -176,7 +177,8 @@ def _decided(said: Sequence[str], prompt: str, told: Sequence[str]) -> Iterator[
 def _around(prompt: str, told: Sequence[str]) -> dict[str, str]:
     """Return the texts that are the same for all clauses of a prompt, by place."""
     asked = next(filter(is_question, reversed(told[-_ASKED:])), "")
-    return {"prompt": prompt, "asked": asked, "told": "\n".join(told[-_TOLD:])}
+    offer = "\n".join(_accepted(told[-_ENDING:]))
+    return {"prompt": prompt, "asked": asked, "offer": offer, "told": "\n".join(told[-_TOLD:])}
 
 
 def _weight(said: str, clauses: Sequence[str], around: dict[str, str]) -> float:
@@ -193,6 +195,7 @@ def _texts(said: str, clauses: Sequence[str], around: dict[str, str]) -> dict[st
         "says": said,
         "rest": "\n".join(one for one in clauses if one is not said),
         "reply": f"{around['asked']}\n{said}",
+        "agreed": f"{around['offer']}\n{said}",
     }
 
 
@@ -202,12 +205,24 @@ def _weigh(texts: dict[str, str]) -> float:
 
 
 def _taken_up(said: str, told: str) -> tuple[float, ...]:
-    """Return whether an answer has the words: a share of the first clause, its first word, a few of all."""
-    first, every = (
-        [word[:_STEM] in told for word in _WORD.findall(text.casefold()) if word not in _JOINING]
-        for text in (_CLAUSE.split(_opened(said), maxsplit=1)[0], said)
+    """Return what a clause takes up of an answer.
+
+    That is a share of the first part, its first word, a few words of all, the first word as an alternative,
+    another number in place of one, and nothing.
+    """
+    part = _CLAUSE.split(_opened(said), maxsplit=1)[0]
+    words, every = (
+        [one[:_STEM] for one in _WORD.findall(text.casefold()) if one not in _JOINING] for text in (part, said)
     )
-    return sum(first) / max(1, len(first)), float(any(first[:1])), min(1, sum(every) / _FEW_TAKEN)
+    first, known = words[:1], [one in told for one in every]
+    offered = [one for around in _NEAR_OR.findall(told) for one in first if one in around]
+    numbers, given = _NUMBER.findall(part), _NUMBER.findall(told)
+    is_value = numbers and given and len(part.split()) <= _VALUE_WORDS and not set(numbers) & set(given)
+    return (
+        sum(one in told for one in words) / max(1, len(words)),
+        *map(float, (any(one in told for one in first), min(1, sum(known) / _FEW_TAKEN))),
+        *map(float, map(bool, (offered, is_value, not any(known)))),
+    )
 
 
 def _opened(said: str) -> str:
@@ -245,7 +260,7 @@ def _chosen(said: str, prompt: str, before: str, last: Sequence[str]) -> str:
         return ""
     said = prompt if len(prompt) <= _CHOICE_CHARACTERS else said
     options = _options(before)
-    if _BOTH.match(said):
+    if _BOTH.match(said) and "?" not in said:
         offer = "; ".join(options.values()) or _question(last, is_open=True)
         return one_line(f"{said.rstrip('.')}: {offer}", SENTENCE_CHARACTERS)
     option = ""
@@ -272,7 +287,7 @@ def _options(before: str) -> dict[str, str]:
     for label, text in _OPTION.findall(before):
         if label.upper() in ("1", "A"):
             found = {}
-        found[label.upper()] = re.sub(r"\*\*|__", "", text).strip()
+        found.setdefault(label.upper(), re.sub(r"\*\*|__", "", text).strip())
     return found if len(found) > 1 else {}
 
 
