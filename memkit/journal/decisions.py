@@ -72,11 +72,13 @@ _VERB = r"(?: (?:are|fail|had|has|have|is|looks?|seems?|sounds?|was|were|works?|
 _FIRST, _SECOND, _THIRD = wording("ordinals")
 
 _CHOSE, _PROPOSED, _ALTERNATIVES = map(wording_pattern, ("chose", "proposed", "alternatives"))
-_SHALL = wording_pattern("shall", after=r"\b(?P<rest>[^?]{4,})\?")
+_SHALL = wording_pattern("shall", after=r"\b(?! (?:it|this|that|these|those|them)\b)[^?]{4,}\?")
 _DELEGATES = wording_pattern("delegates", r"(?:[\w']+,? ){0,2}")
 _BOTH = wording_pattern("both", _LEAD, rf"(?!{_VERB})")
 _LABEL = re.compile(
-    rf"{_LEAD}#?([1-9]|[A-E])(?:\)|で|\b(?![.:]\d| ?[%°]))(?P<rest>.*)", re.IGNORECASE | re.DOTALL
+    rf"{_LEAD}#?([1-9]|[A-E])(?P<more>(?:(?:, ?| ?[+&] ?| (?:and|und|et|y) )(?:[1-9]|[A-E])\b)*)"
+    r"(?:\)|で|\b(?![.:]\d| ?[%°]))(?P<rest>.*)",
+    re.IGNORECASE | re.DOTALL,
 )
 _ORDINAL = re.compile(
     rf"{_LEAD}(?:({_FIRST})|({_SECOND})|({_THIRD}))"
@@ -85,7 +87,7 @@ _ORDINAL = re.compile(
 )
 _NOUN = r"(?:option|variante?|opción|lösung|solution|piste|plan|案)"
 _OPTION = re.compile(
-    r"(?:^|(?<=[:;,.。] )|(?<=[:;,.。])(?=案)|(?<= )(?=\(|[2-9B-E]\)))[ \t>]*(?:[-*•] +|#{1,4} +)?(?:\*\*|__)?"
+    r"(?:^|(?<=[:;,.。] )|(?<=[:;,.。])(?=案)|(?<= )(?=\(|[2-9B-E]\)|[2-9]\. ))[ \t>]*(?:[-*•] +|#{1,4} +)?(?:\*\*|__)?"
     rf"(?:{_NOUN} *)?"
     r"[(#]?([1-9]|[A-E])(?:[.)は]| ?:| [-–—]|(?<=#\d) )(?:\*\*|__)? *"
     rf"([^\n]+?)(?=[,;.、。]? ?(?:or |and )?(?:{_NOUN} *|\()?(?<![a-zß-ž\d])(?:(?:[2-9]|[B-E])(?:[)は]| ?:)|[2-9]\. )|\n|$)",
@@ -105,9 +107,9 @@ _LONG = re.compile(r"(?<=[,;]) | [-–—] | (?=but )")
 _WORD = re.compile(r"[a-z0-9ß-ž](?:[a-z0-9ß-ž_.+#/'’-]*[a-z0-9ß-ž+#])?|[゠-ヿ]{2,}|[一-鿿]+")
 _JOINING = frozenset(" ".join(wording("joining words")).split())
 _TAIL = re.compile(
-    r"(?:[,;]| [-–—]) *(?:can|could|would|do|does|is|are|should)\b[^,;?]*\?$", re.IGNORECASE
+    r"(?:[,;]| [-–—]) *(?=(?:can|could|would|do|does|is|are|should)\b[^,;?]*\?$)", re.IGNORECASE
 )
-"""A question behind what a sentence states."""
+"""What is before a question behind a statement."""
 
 _BEHIND_COLON = re.compile(r":[ \t]*\n[ \t]*\n")
 """The end of an opening line; a long text behind it is pasted."""
@@ -148,7 +150,8 @@ def decisions(prompt: str, before: str = "", asked: str = "") -> list[str]:
     own_text = opening if len("".join(pasted)) > _CHOICE_CHARACTERS else prompt
     lines = _PASTED.sub("", own_text).split("\n")
     lines = lines if len(lines) <= _MOST_LINES else lines[:_OPENING_LINES]
-    said = [_TAIL.sub("", one) for one in prose_sentences("\n".join(lines)) if not one.endswith(":")]
+    sentences = [one for one in prose_sentences("\n".join(lines)) if not one.endswith(":")]
+    said = [part for one in sentences for part in _TAIL.split(one)]
     if len(said) > 1 and len(said[0].split()) <= 2 and not accepts(said[0]):
         said[:2] = [" ".join(said[:2])]
     own = next((one for one in said if not accepts(one)), "")
@@ -157,21 +160,21 @@ def decisions(prompt: str, before: str = "", asked: str = "") -> list[str]:
     found = list(_decided(said, prompt, told))
     if not found and said and accepts(said[0]) and "?" not in prompt:
         found = said[: len(_accepted(told[-_ENDING:]))]
-    if found and told and len(reply := " ".join(said)) <= SENTENCE_CHARACTERS:
+    if found and told and len(reply := " ".join(one for one in said if not is_question(one))) <= SENTENCE_CHARACTERS:
         found = [reply]
     whole = [_whole(one, told, asked) for one in found]
     return [one for one in whole if subject_words(one) or not _VAGUE.match(one)]
 
 
 def _decided(said: Sequence[str], prompt: str, told: Sequence[str]) -> Iterator[str]:
-    """Yield the sentences that decide: of a long one, the clauses."""
+    """Yield the sentences that decide; a long one is read clause by clause."""
     parts = [_LONG.split(one) if len(one.split()) > _LONG_WORDS else [one] for one in said]
     clauses = [clause for one in parts for clause in one]
     around = _around(prompt, told)
-    known = _weigh(around)
-    for one in parts:
-        if found := [part for part in one if known + _weight(part, clauses, around) > _ENOUGH]:
-            yield " ".join(found).rstrip(",;")
+    least = _ENOUGH - _weigh(around)
+    for one, its in zip(said, parts, strict=True):
+        if not accepts(one) and any(_weight(part, clauses, around) > least for part in its):
+            yield one
 
 
 def _around(prompt: str, told: Sequence[str]) -> dict[str, str]:
@@ -235,7 +238,7 @@ def _accepted(last: Sequence[str]) -> list[str]:
     found = [one for said in reversed(_proposals(last)) if (one := _HEDGE.sub("", said).strip())]
     stated = [one[:1].upper() + one[1:] for one in found]
     clear = [one for one in stated if not _PRONOUN.search(one[:20])]
-    return (clear or stated)[:1]
+    return (clear or [one for one in stated if not _PRONOUN.match(one)])[:1]
 
 
 def _proposals(last: Sequence[str]) -> list[str]:
@@ -265,7 +268,8 @@ def _chosen(said: str, prompt: str, before: str, last: Sequence[str]) -> str:
         return one_line(f"{said.rstrip('.')}: {offer}", SENTENCE_CHARACTERS)
     option = ""
     if match := _LABEL.match(said):
-        option = options.get(match[1].upper(), "")
+        labels = [match[1], *re.findall(r"[1-9a-eA-E]\b", match["more"])]
+        option = "; ".join(options[one.upper()] for one in labels if one.upper() in options)
     elif match := _ORDINAL.match(said):
         number = next(n for n, one in enumerate(match.groups()[:3]) if one)
         values = list(options.values()) or [one.strip() for one in _ITEM.findall(before)[-4:]]
@@ -311,7 +315,10 @@ def _whole(text: str, told: Sequence[str], asked: str) -> str:
     value = next(iter(_NUMBER.findall(text)), "")
     clauses = (one for part in told for one in re.split(r"[,;] ", part))
     about = (one for one in clauses if _NUMBER.findall(one)[:2] == [value])
-    offered = [*(_accepted(told[-_ENDING:]) if agrees else ()), _question(told[-_ENDING:])]
-    contexts = [asked, *offered[:-1], next(about, "") if value else "", offered[-1]]
+    question = _question(told[-_ENDING:])
+    offered = [*_accepted(told[-_ENDING:]), question] if agrees else []
+    contexts = [asked, *offered, next(about, "") if value else "", question]
+    if len(told) <= _ENDING and (agrees or not names_subject(text)):
+        contexts += reversed(told)
     context = next(filter(names_subject, contexts), "")
     return one_line(f"{text} ({context})", SENTENCE_CHARACTERS) if context else text
