@@ -41,13 +41,13 @@ _LONG_WORDS = 20
 _TOLD, _ASKED = 8, 3
 """The sentences at the end of an answer that a prompt takes up, and those that may ask it."""
 
-_STEM, _FEW_TAKEN, _VALUE_WORDS = 6, 3, 5
+_STEM, _FEW_TAKEN, _VALUE_WORDS = 5, 3, 5
 """The letters by which words are the same, the words of an answer that are enough, and the most around a value."""
 
-_TAKEN = (0.8, 0.6, 0.6, 1.1, 0.8, -0.7)
+_TAKEN = (0.7, 0.8, 0.5, 1.0, 0.9, -0.7)
 """The weights of what `_taken_up` returns."""
 
-_ENOUGH = 2.4
+_ENOUGH = 2.1
 """The weight above which a clause decides. It and the other weights were fitted to labeled dialogues."""
 
 
@@ -115,7 +115,7 @@ _BEHIND_COLON = re.compile(r":[ \t]*\n[ \t]*\n")
 """The end of an opening line; a long text behind it is pasted."""
 
 _PASTED = re.compile(
-    r"(?<!\w)[\"“][^\"”\n]{25,}[\"”]|^.*(?:[❯$] |\bERR!|\b[A-Z]*(?:ERROR|FATAL)\b|Traceback).*$"
+    r"(?<!\w)[\"“][^\"”\n]{60,}[\"”]|^.*(?:[❯$] |\bERR!|\b[A-Z]*(?:ERROR|FATAL)\b|Traceback).*$"
     r"|^(?:(?i:debug|error|fatal|hint|info|remote|warn(?:ing)?)\b[:\]]|\S+\.\w+:\d+"
     r"|[^\n]*(?:/tmp/|\b[0-9a-f]{8}-[0-9a-f]{4}-))[^\n]*(?:\n[^\n]*\S[^\n]*)*",
     re.MULTILINE,
@@ -125,7 +125,7 @@ _PASTED = re.compile(
 _VAGUE = re.compile(rf"{_LEAD}(?:add|address|do|implement|let['’]?s|make|remove|skip)\b", re.IGNORECASE)
 """Without a word for a subject, such a sentence says only that work goes on."""
 
-_NEAR_OR = re.compile(r"[^\n]{0,40}(?:\b(?:or|oder|ou|o|vs|versus|either|alternative\w*)\b|または|どちら|それとも)[^\n]{0,40}")
+_NEAR_OR = re.compile(r"(?i)[^\n]{0,40}(?:\b(?:or|oder|ou|o|vs|versus|either|alternative\w*)\b|または|どちら|それとも)[^\n]{0,40}")
 _AND = re.compile(r"[ .)]*(?:,|and )")
 _MORE = re.compile(
     r"\b(?:but|with|without|and|also|except|only|aber|mit|mais|avec|pero|con)\b|\d", re.IGNORECASE
@@ -160,10 +160,11 @@ def decisions(prompt: str, before: str = "", asked: str = "") -> list[str]:
     found = list(_decided(said, prompt, told))
     if not found and said and accepts(said[0]) and "?" not in prompt:
         found = said[: len(_accepted(told[-_ENDING:]))]
-    if found and told and len(reply := " ".join(one for one in said if not is_question(one))) <= SENTENCE_CHARACTERS:
+    reply = " ".join(one for one in said if not is_question(one))
+    if found and told and 0 < len(reply) <= SENTENCE_CHARACTERS:
         found = [reply]
     whole = [_whole(one, told, asked) for one in found]
-    return [one for one in whole if subject_words(one) or not _VAGUE.match(one)]
+    return [one for one in whole if subject_words(one) or not (_VAGUE.match(one) or _AGREES.match(one))]
 
 
 def _decided(said: Sequence[str], prompt: str, told: Sequence[str]) -> Iterator[str]:
@@ -186,7 +187,7 @@ def _around(prompt: str, told: Sequence[str]) -> dict[str, str]:
 
 def _weight(said: str, clauses: Sequence[str], around: dict[str, str]) -> float:
     """Return how much speaks for a decision in a clause: its signals, and the words that it takes up."""
-    taken = zip(_TAKEN, _taken_up(said, around["told"].casefold()), strict=True)
+    taken = zip(_TAKEN, _taken_up(said, around["told"]), strict=True)
     return _weigh(_texts(said, clauses, around)) + sum(weight * share for weight, share in taken)
 
 
@@ -214,18 +215,24 @@ def _taken_up(said: str, told: str) -> tuple[float, ...]:
     another number in place of one, and nothing.
     """
     part = _CLAUSE.split(_opened(said), maxsplit=1)[0]
-    words, every = (
-        [one[:_STEM] for one in _WORD.findall(text.casefold()) if one not in _JOINING] for text in (part, said)
-    )
-    first, known = words[:1], [one in told for one in every]
-    offered = [one for around in _NEAR_OR.findall(told) for one in first if one in around]
-    numbers, given = _NUMBER.findall(part), _NUMBER.findall(told)
-    is_value = numbers and given and len(part.split()) <= _VALUE_WORDS and not set(numbers) & set(given)
+    words, every = _stems(part), _stems(said)
+    known = set(_stems(told))
+    first = set(words[:1])
+    numbers, given = set(_NUMBER.findall(part)), set(_NUMBER.findall(told))
+    is_value = numbers and given and len(part.split()) <= _VALUE_WORDS and not numbers & given
     return (
-        sum(one in told for one in words) / max(1, len(words)),
-        *map(float, (any(one in told for one in first), min(1, sum(known) / _FEW_TAKEN))),
-        *map(float, map(bool, (offered, is_value, not any(known)))),
+        sum(one in known for one in words) / max(1, len(words)),
+        float(bool(first & known)),
+        min(1, sum(one in known for one in every) / _FEW_TAKEN),
+        float(any(first & set(_stems(around)) for around in _NEAR_OR.findall(told))),
+        float(bool(is_value)),
+        float(known.isdisjoint(every)),
     )
+
+
+def _stems(text: str) -> list[str]:
+    """Return the words of a text that tell something, without their endings."""
+    return [one[:_STEM] for one in _WORD.findall(text.casefold()) if one not in _JOINING]
 
 
 def _opened(said: str) -> str:
