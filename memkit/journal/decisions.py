@@ -35,20 +35,17 @@ _READ_CHARACTERS, _ENDING = 6000, 6
 _FEW_WORDS, _MANY_WORDS, _SHORT_QUESTION = 8, 11, 5
 """A choice of so few words, or with a pronoun, needs the question that it answers."""
 
-_LONG_WORDS = 20
-"""A longer sentence is read clause by clause."""
-
 _TOLD, _ASKED = 8, 3
 """The sentences at the end of an answer that a prompt takes up, and those that may ask it."""
 
 _STEM, _FEW_TAKEN, _VALUE_WORDS = 5, 3, 5
-"""The letters by which words are the same, the words of an answer that are enough, and the most around a value."""
+"""The letters by which words are the same, how many of an answer are enough, and the most around a value."""
 
-_TAKEN = (0.7, 0.8, 0.5, 1.0, 0.9, -0.7)
+_TAKEN = (0.8, 0.7, 0.5, 0.9, 0.8, -0.6)
 """The weights of what `_taken_up` returns."""
 
 _ENOUGH = 2.1
-"""The weight above which a clause decides. It and the other weights were fitted to labeled dialogues."""
+"""The weight above which a sentence decides. It and the other weights were fitted to labeled dialogues."""
 
 
 class _Signal(NamedTuple):
@@ -87,10 +84,11 @@ _ORDINAL = re.compile(
 )
 _NOUN = r"(?:option|variante?|opción|lösung|solution|piste|plan|案)"
 _OPTION = re.compile(
-    r"(?:^|(?<=[:;,.。] )|(?<=[:;,.。])(?=案)|(?<= )(?=\(|[2-9B-E]\)|[2-9]\. ))[ \t>]*(?:[-*•] +|#{1,4} +)?(?:\*\*|__)?"
-    rf"(?:{_NOUN} *)?"
+    r"(?:^|(?<=[:;,.。] )|(?<=[:;,.。])(?=案)|(?<= )(?=\(|[2-9B-E]\)|[2-9]\. ))[ \t>]*"
+    rf"(?:[-*•] +|#{{1,4}} +)?(?:\*\*|__)?(?:{_NOUN} *)?"
     r"[(#]?([1-9]|[A-E])(?:[.)は]| ?:| [-–—]|(?<=#\d) )(?:\*\*|__)? *"
-    rf"([^\n]+?)(?=[,;.、。]? ?(?:or |and )?(?:{_NOUN} *|\()?(?<![a-zß-ž\d])(?:(?:[2-9]|[B-E])(?:[)は]| ?:)|[2-9]\. )|\n|$)",
+    rf"([^\n]+?)(?=[,;.、。]? ?(?:or |and )?(?:{_NOUN} *|\()?(?<![a-zß-ž\d])"
+    r"(?:(?:[2-9]|[B-E])(?:[)は]| ?:)|[2-9]\. )|\n|$)",
     re.IGNORECASE | re.MULTILINE,
 )
 _EITHER = re.compile(r",? (?:o|oder|or|ou) ")
@@ -103,7 +101,6 @@ _AGREES = wording_pattern("agrees", r"\A", r"\b")
 _SIGNALS = list(_signals())
 _OPENING = wording_pattern("opening words", r"\A(?:", r")*")
 _CLAUSE = re.compile(r"[,;:.!…] | [-–—]+ |[、。]| (?:and|but|then|because|und|et|y) ")
-_LONG = re.compile(r"(?<=[,;]) | [-–—] | (?=but )")
 _WORD = re.compile(r"[a-z0-9ß-ž](?:[a-z0-9ß-ž_.+#/'’-]*[a-z0-9ß-ž+#])?|[゠-ヿ]{2,}|[一-鿿]+")
 _JOINING = frozenset(" ".join(wording("joining words")).split())
 _TAIL = re.compile(
@@ -125,7 +122,7 @@ _PASTED = re.compile(
 _VAGUE = re.compile(rf"{_LEAD}(?:add|address|do|implement|let['’]?s|make|remove|skip)\b", re.IGNORECASE)
 """Without a word for a subject, such a sentence says only that work goes on."""
 
-_NEAR_OR = re.compile(r"(?i)[^\n]{0,40}(?:\b(?:or|oder|ou|o|vs|versus|either|alternative\w*)\b|または|どちら|それとも)[^\n]{0,40}")
+_NEAR_OR = wording_pattern("alternatives", "[^\\n]{0,40}", "[^\\n]{0,40}")
 _AND = re.compile(r"[ .)]*(?:,|and )")
 _MORE = re.compile(
     r"\b(?:but|with|without|and|also|except|only|aber|mit|mais|avec|pero|con)\b|\d", re.IGNORECASE
@@ -150,14 +147,13 @@ def decisions(prompt: str, before: str = "", asked: str = "") -> list[str]:
     own_text = opening if len("".join(pasted)) > _CHOICE_CHARACTERS else prompt
     lines = _PASTED.sub("", own_text).split("\n")
     lines = lines if len(lines) <= _MOST_LINES else lines[:_OPENING_LINES]
-    sentences = [one for one in prose_sentences("\n".join(lines)) if not one.endswith(":")]
-    said = [part for one in sentences for part in _TAIL.split(one)]
+    said = [part for one in prose_sentences("\n".join(lines)) if one[-1] != ":" for part in _TAIL.split(one)]
     if len(said) > 1 and len(said[0].split()) <= 2 and not accepts(said[0]):
         said[:2] = [" ".join(said[:2])]
     own = next((one for one in said if not accepts(one)), "")
     if chosen := _chosen(own, prompt, before, told[-_ENDING:]):
         return [chosen]
-    found = list(_decided(said, prompt, told))
+    found = _decided(said, prompt, told)
     if not found and said and accepts(said[0]) and "?" not in prompt:
         found = said[: len(_accepted(told[-_ENDING:]))]
     reply = " ".join(one for one in said if not is_question(one))
@@ -167,37 +163,33 @@ def decisions(prompt: str, before: str = "", asked: str = "") -> list[str]:
     return [one for one in whole if subject_words(one) or not (_VAGUE.match(one) or _AGREES.match(one))]
 
 
-def _decided(said: Sequence[str], prompt: str, told: Sequence[str]) -> Iterator[str]:
-    """Yield the sentences that decide; a long one is read clause by clause."""
-    parts = [_LONG.split(one) if len(one.split()) > _LONG_WORDS else [one] for one in said]
-    clauses = [clause for one in parts for clause in one]
+def _decided(said: Sequence[str], prompt: str, told: Sequence[str]) -> list[str]:
+    """Return the sentences that decide."""
     around = _around(prompt, told)
     least = _ENOUGH - _weigh(around)
-    for one, its in zip(said, parts, strict=True):
-        if not accepts(one) and any(_weight(part, clauses, around) > least for part in its):
-            yield one
+    return [one for one in said if not accepts(one) and _weight(one, said, around) > least]
 
 
 def _around(prompt: str, told: Sequence[str]) -> dict[str, str]:
-    """Return the texts that are the same for all clauses of a prompt, by place."""
+    """Return the texts that are the same for all sentences of a prompt, by place."""
     asked = next(filter(is_question, reversed(told[-_ASKED:])), "")
     offer = "\n".join(_accepted(told[-_ENDING:]))
     return {"prompt": prompt, "asked": asked, "offer": offer, "told": "\n".join(told[-_TOLD:])}
 
 
-def _weight(said: str, clauses: Sequence[str], around: dict[str, str]) -> float:
-    """Return how much speaks for a decision in a clause: its signals, and the words that it takes up."""
+def _weight(said: str, others: Sequence[str], around: dict[str, str]) -> float:
+    """Return how much speaks for a decision in a sentence: its signals, and the words that it takes up."""
     taken = zip(_TAKEN, _taken_up(said, around["told"]), strict=True)
-    return _weigh(_texts(said, clauses, around)) + sum(weight * share for weight, share in taken)
+    return _weigh(_texts(said, others, around)) + sum(weight * share for weight, share in taken)
 
 
-def _texts(said: str, clauses: Sequence[str], around: dict[str, str]) -> dict[str, str]:
-    """Return the texts in which the signals of a clause are looked for, by place."""
+def _texts(said: str, others: Sequence[str], around: dict[str, str]) -> dict[str, str]:
+    """Return the texts in which the signals of a sentence are looked for, by place."""
     return {
         "opens": _opened(said),
         "clauses": "\n".join(map(_opened, _CLAUSE.split(said))),
         "says": said,
-        "rest": "\n".join(one for one in clauses if one is not said),
+        "rest": "\n".join(one for one in others if one is not said),
         "reply": f"{around['asked']}\n{said}",
         "agreed": f"{around['offer']}\n{said}",
     }
@@ -209,24 +201,23 @@ def _weigh(texts: dict[str, str]) -> float:
 
 
 def _taken_up(said: str, told: str) -> tuple[float, ...]:
-    """Return what a clause takes up of an answer.
+    """Return what a sentence takes up of an answer.
 
-    That is a share of the first part, its first word, a few words of all, the first word as an alternative,
-    another number in place of one, and nothing.
+    That is a share of its first clause, the first word, a few words of all, an alternative, a number that
+    stands for another one, and nothing.
     """
     part = _CLAUSE.split(_opened(said), maxsplit=1)[0]
     words, every = _stems(part), _stems(said)
     known = set(_stems(told))
     first = set(words[:1])
     numbers, given = set(_NUMBER.findall(part)), set(_NUMBER.findall(told))
-    is_value = numbers and given and len(part.split()) <= _VALUE_WORDS and not numbers & given
     return (
         sum(one in known for one in words) / max(1, len(words)),
-        float(bool(first & known)),
+        not first.isdisjoint(known),
         min(1, sum(one in known for one in every) / _FEW_TAKEN),
-        float(any(first & set(_stems(around)) for around in _NEAR_OR.findall(told))),
-        float(bool(is_value)),
-        float(known.isdisjoint(every)),
+        any(first & set(_stems(around)) for around in _NEAR_OR.findall(told)),
+        bool(numbers and given and numbers.isdisjoint(given)) and len(part.split()) <= _VALUE_WORDS,
+        known.isdisjoint(every),
     )
 
 
@@ -324,7 +315,7 @@ def _whole(text: str, told: Sequence[str], asked: str) -> str:
     about = (one for one in clauses if _NUMBER.findall(one)[:2] == [value])
     question = _question(told[-_ENDING:])
     offered = [*_accepted(told[-_ENDING:]), question] if agrees else []
-    contexts = [asked, *offered, next(about, "") if value else "", question]
+    contexts = [asked, *offered, *about, question]
     if len(told) <= _ENDING and (agrees or not names_subject(text)):
         contexts += reversed(told)
     context = next(filter(names_subject, contexts), "")
