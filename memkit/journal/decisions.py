@@ -41,7 +41,7 @@ _TOLD, _ASKED = 8, 3
 _STEM, _FEW_TAKEN, _VALUE_WORDS = 5, 3, 5
 """The letters by which words are the same, how many of an answer are enough, and the most around a value."""
 
-_TAKEN = (0.8, 0.7, 0.5, 0.9, 0.8, -0.6)
+_TAKEN = (0.9, 0.7, 0.5, 0.8, 0.9, -0.6)
 """The weights of what `_taken_up` returns."""
 
 _ENOUGH = 2.1
@@ -318,5 +318,5 @@ def _whole(text: str, told: Sequence[str], asked: str) -> str:
     contexts = [asked, *offered, *about, question]
     if len(told) <= _ENDING and (agrees or not names_subject(text)):
         contexts += reversed(told)
-    context = next(filter(names_subject, contexts), "")
+    context = next(filter(subject_words, contexts), "")
     return one_line(f"{text} ({context})", SENTENCE_CHARACTERS) if context else text
