@@ -35,20 +35,17 @@ _READ_CHARACTERS, _ENDING = 6000, 6
 _FEW_WORDS, _MANY_WORDS, _SHORT_QUESTION = 8, 11, 5
 """A choice of so few words, or with a pronoun, needs the question that it answers."""
 
-_LONG_WORDS = 20
-"""A longer sentence is read clause by clause."""
-
 _TOLD, _ASKED = 8, 3
 """The sentences at the end of an answer that a prompt takes up, and those that may ask it."""
 
-_STEM, _FEW_TAKEN = 6, 3
-"""The letters by which words are the same, and the number of words of an answer that are enough."""
+_STEM, _FEW_TAKEN, _VALUE_WORDS = 5, 3, 5
+"""The letters by which words are the same, how many of an answer are enough, and the most around a value."""
 
-_TAKEN = (2.0, 0.7, 0.7)
+_TAKEN = (0.9, 0.7, 0.5, 0.8, 0.9, -0.6)
 """The weights of what `_taken_up` returns."""
 
-_ENOUGH = 3.1
-"""The weight above which a clause decides. It and the other weights were fitted to labeled dialogues."""
+_ENOUGH = 2.1
+"""The weight above which a sentence decides. It and the other weights were fitted to labeled dialogues."""
 
 
 class _Signal(NamedTuple):
@@ -72,11 +69,13 @@ _VERB = r"(?: (?:are|fail|had|has|have|is|looks?|seems?|sounds?|was|were|works?|
 _FIRST, _SECOND, _THIRD = wording("ordinals")
 
 _CHOSE, _PROPOSED, _ALTERNATIVES = map(wording_pattern, ("chose", "proposed", "alternatives"))
-_SHALL = wording_pattern("shall", after=r"\b(?P<rest>[^?]{8,})\?")
+_SHALL = wording_pattern("shall", after=r"\b(?! (?:it|this|that|these|those|them)\b)[^?]{4,}\?")
 _DELEGATES = wording_pattern("delegates", r"(?:[\w']+,? ){0,2}")
 _BOTH = wording_pattern("both", _LEAD, rf"(?!{_VERB})")
 _LABEL = re.compile(
-    rf"{_LEAD}#?([1-9]|[A-E])(?:\)|で|\b(?![.:]\d| ?[%°]))(?P<rest>.*)", re.IGNORECASE | re.DOTALL
+    rf"{_LEAD}#?([1-9]|[A-E])(?P<more>(?:(?:, ?| ?[+&] ?| (?:and|und|et|y) )(?:[1-9]|[A-E])\b)*)"
+    r"(?:\)|で|\b(?![.:]\d| ?[%°]))(?P<rest>.*)",
+    re.IGNORECASE | re.DOTALL,
 )
 _ORDINAL = re.compile(
     rf"{_LEAD}(?:({_FIRST})|({_SECOND})|({_THIRD}))"
@@ -85,10 +84,11 @@ _ORDINAL = re.compile(
 )
 _NOUN = r"(?:option|variante?|opción|lösung|solution|piste|plan|案)"
 _OPTION = re.compile(
-    r"(?:^|(?<=[:;,.。] )|(?<=[:;,.。])(?=案)|(?<= )(?=\())[ \t>]*(?:[-*•] +|#{1,4} +)?(?:\*\*|__)?"
-    rf"(?:{_NOUN} *)?"
+    r"(?:^|(?<=[:;,.。] )|(?<=[:;,.。])(?=案)|(?<= )(?=\(|[2-9B-E]\)|[2-9]\. ))[ \t>]*"
+    rf"(?:[-*•] +|#{{1,4}} +)?(?:\*\*|__)?(?:{_NOUN} *)?"
     r"[(#]?([1-9]|[A-E])(?:[.)は]| ?:| [-–—]|(?<=#\d) )(?:\*\*|__)? *"
-    rf"([^\n]+?)(?=[,;.、。]? ?(?:or |and )?(?:{_NOUN} *|\()?(?:[2-9]|[B-E])(?:[)は]| ?:)|\n|$)",
+    rf"([^\n]+?)(?=[,;.、。]? ?(?:or |and )?(?:{_NOUN} *|\()?(?<![a-zß-ž\d])"
+    r"(?:(?:[2-9]|[B-E])(?:[)は]| ?:)|[2-9]\. )|\n|$)",
     re.IGNORECASE | re.MULTILINE,
 )
 _EITHER = re.compile(r",? (?:o|oder|or|ou) ")
@@ -101,19 +101,18 @@ _AGREES = wording_pattern("agrees", r"\A", r"\b")
 _SIGNALS = list(_signals())
 _OPENING = wording_pattern("opening words", r"\A(?:", r")*")
 _CLAUSE = re.compile(r"[,;:.!…] | [-–—]+ |[、。]| (?:and|but|then|because|und|et|y) ")
-_LONG = re.compile(r"(?<=[,;]) | [-–—] | (?=but )")
 _WORD = re.compile(r"[a-z0-9ß-ž](?:[a-z0-9ß-ž_.+#/'’-]*[a-z0-9ß-ž+#])?|[゠-ヿ]{2,}|[一-鿿]+")
 _JOINING = frozenset(" ".join(wording("joining words")).split())
 _TAIL = re.compile(
-    r"(?:[,;]| [-–—]) *(?:can|could|would|do|does|is|are|should)\b[^,;?]*\?$", re.IGNORECASE
+    r"(?:[,;]| [-–—]) *(?=(?:can|could|would|do|does|is|are|should)\b[^,;?]*\?$)", re.IGNORECASE
 )
-"""A question behind what a sentence states."""
+"""What is before a question behind a statement."""
 
 _BEHIND_COLON = re.compile(r":[ \t]*\n[ \t]*\n")
 """The end of an opening line; a long text behind it is pasted."""
 
 _PASTED = re.compile(
-    r"(?<!\w)[\"“][^\"”\n]{25,}[\"”]|^.*(?:[❯$] |\bERR!|\b[A-Z]*(?:ERROR|FATAL)\b|Traceback).*$"
+    r"(?<!\w)[\"“][^\"”\n]{60,}[\"”]|^.*(?:[❯$] |\bERR!|\b[A-Z]*(?:ERROR|FATAL)\b|Traceback).*$"
     r"|^(?:(?i:debug|error|fatal|hint|info|remote|warn(?:ing)?)\b[:\]]|\S+\.\w+:\d+"
     r"|[^\n]*(?:/tmp/|\b[0-9a-f]{8}-[0-9a-f]{4}-))[^\n]*(?:\n[^\n]*\S[^\n]*)*",
     re.MULTILINE,
@@ -123,6 +122,7 @@ _PASTED = re.compile(
 _VAGUE = re.compile(rf"{_LEAD}(?:add|address|do|implement|let['’]?s|make|remove|skip)\b", re.IGNORECASE)
 """Without a word for a subject, such a sentence says only that work goes on."""
 
+_NEAR_OR = wording_pattern("alternatives", "[^\\n]{0,40}", "[^\\n]{0,40}")
 _AND = re.compile(r"[ .)]*(?:,|and )")
 _MORE = re.compile(
     r"\b(?:but|with|without|and|also|except|only|aber|mit|mais|avec|pero|con)\b|\d", re.IGNORECASE
@@ -147,52 +147,51 @@ def decisions(prompt: str, before: str = "", asked: str = "") -> list[str]:
     own_text = opening if len("".join(pasted)) > _CHOICE_CHARACTERS else prompt
     lines = _PASTED.sub("", own_text).split("\n")
     lines = lines if len(lines) <= _MOST_LINES else lines[:_OPENING_LINES]
-    said = [_TAIL.sub("", one) for one in prose_sentences("\n".join(lines)) if not one.endswith(":")]
+    said = [part for one in prose_sentences("\n".join(lines)) if one[-1] != ":" for part in _TAIL.split(one)]
     if len(said) > 1 and len(said[0].split()) <= 2 and not accepts(said[0]):
         said[:2] = [" ".join(said[:2])]
     own = next((one for one in said if not accepts(one)), "")
     if chosen := _chosen(own, prompt, before, told[-_ENDING:]):
         return [chosen]
-    found = list(_decided(said, prompt, told))
+    found = _decided(said, prompt, told)
     if not found and said and accepts(said[0]) and "?" not in prompt:
         found = said[: len(_accepted(told[-_ENDING:]))]
-    if found and told and len(reply := " ".join(said)) <= SENTENCE_CHARACTERS:
+    reply = " ".join(one for one in said if not is_question(one))
+    if found and told and 0 < len(reply) <= SENTENCE_CHARACTERS:
         found = [reply]
     whole = [_whole(one, told, asked) for one in found]
-    return [one for one in whole if subject_words(one) or not _VAGUE.match(one)]
+    return [one for one in whole if subject_words(one) or not (_VAGUE.match(one) or _AGREES.match(one))]
 
 
-def _decided(said: Sequence[str], prompt: str, told: Sequence[str]) -> Iterator[str]:
-    """Yield the sentences that decide: of a long one, the clauses."""
-    parts = [_LONG.split(one) if len(one.split()) > _LONG_WORDS else [one] for one in said]
-    clauses = [clause for one in parts for clause in one]
+def _decided(said: Sequence[str], prompt: str, told: Sequence[str]) -> list[str]:
+    """Return the sentences that decide."""
     around = _around(prompt, told)
-    known = _weigh(around)
-    for one in parts:
-        if found := [part for part in one if known + _weight(part, clauses, around) > _ENOUGH]:
-            yield " ".join(found).rstrip(",;")
+    least = _ENOUGH - _weigh(around)
+    return [one for one in said if not accepts(one) and _weight(one, said, around) > least]
 
 
 def _around(prompt: str, told: Sequence[str]) -> dict[str, str]:
-    """Return the texts that are the same for all clauses of a prompt, by place."""
+    """Return the texts that are the same for all sentences of a prompt, by place."""
     asked = next(filter(is_question, reversed(told[-_ASKED:])), "")
-    return {"prompt": prompt, "asked": asked, "told": "\n".join(told[-_TOLD:])}
+    offer = "\n".join(_accepted(told[-_ENDING:]))
+    return {"prompt": prompt, "asked": asked, "offer": offer, "told": "\n".join(told[-_TOLD:])}
 
 
-def _weight(said: str, clauses: Sequence[str], around: dict[str, str]) -> float:
-    """Return how much speaks for a decision in a clause: its signals, and the words that it takes up."""
-    taken = zip(_TAKEN, _taken_up(said, around["told"].casefold()), strict=True)
-    return _weigh(_texts(said, clauses, around)) + sum(weight * share for weight, share in taken)
+def _weight(said: str, others: Sequence[str], around: dict[str, str]) -> float:
+    """Return how much speaks for a decision in a sentence: its signals, and the words that it takes up."""
+    taken = zip(_TAKEN, _taken_up(said, around["told"]), strict=True)
+    return _weigh(_texts(said, others, around)) + sum(weight * share for weight, share in taken)
 
 
-def _texts(said: str, clauses: Sequence[str], around: dict[str, str]) -> dict[str, str]:
-    """Return the texts in which the signals of a clause are looked for, by place."""
+def _texts(said: str, others: Sequence[str], around: dict[str, str]) -> dict[str, str]:
+    """Return the texts in which the signals of a sentence are looked for, by place."""
     return {
         "opens": _opened(said),
         "clauses": "\n".join(map(_opened, _CLAUSE.split(said))),
         "says": said,
-        "rest": "\n".join(one for one in clauses if one is not said),
+        "rest": "\n".join(one for one in others if one is not said),
         "reply": f"{around['asked']}\n{said}",
+        "agreed": f"{around['offer']}\n{said}",
     }
 
 
@@ -202,12 +201,29 @@ def _weigh(texts: dict[str, str]) -> float:
 
 
 def _taken_up(said: str, told: str) -> tuple[float, ...]:
-    """Return whether an answer has the words: a share of the first clause, its first word, a few of all."""
-    first, every = (
-        [word[:_STEM] in told for word in _WORD.findall(text.casefold()) if word not in _JOINING]
-        for text in (_CLAUSE.split(_opened(said), maxsplit=1)[0], said)
+    """Return what a sentence takes up of an answer.
+
+    That is a share of its first clause, the first word, a few words of all, an alternative, a number that
+    stands for another one, and nothing.
+    """
+    part = _CLAUSE.split(_opened(said), maxsplit=1)[0]
+    words, every = _stems(part), _stems(said)
+    known = set(_stems(told))
+    first = set(words[:1])
+    numbers, given = set(_NUMBER.findall(part)), set(_NUMBER.findall(told))
+    return (
+        sum(one in known for one in words) / max(1, len(words)),
+        not first.isdisjoint(known),
+        min(1, sum(one in known for one in every) / _FEW_TAKEN),
+        any(first & set(_stems(around)) for around in _NEAR_OR.findall(told)),
+        bool(numbers and given and numbers.isdisjoint(given)) and len(part.split()) <= _VALUE_WORDS,
+        known.isdisjoint(every),
     )
-    return sum(first) / max(1, len(first)), float(any(first[:1])), min(1, sum(every) / _FEW_TAKEN)
+
+
+def _stems(text: str) -> list[str]:
+    """Return the words of a text that tell something, without their endings."""
+    return [one[:_STEM] for one in _WORD.findall(text.casefold()) if one not in _JOINING]
 
 
 def _opened(said: str) -> str:
@@ -220,7 +236,7 @@ def _accepted(last: Sequence[str]) -> list[str]:
     found = [one for said in reversed(_proposals(last)) if (one := _HEDGE.sub("", said).strip())]
     stated = [one[:1].upper() + one[1:] for one in found]
     clear = [one for one in stated if not _PRONOUN.search(one[:20])]
-    return (clear or stated)[:1]
+    return (clear or [one for one in stated if not _PRONOUN.match(one)])[:1]
 
 
 def _proposals(last: Sequence[str]) -> list[str]:
@@ -245,12 +261,13 @@ def _chosen(said: str, prompt: str, before: str, last: Sequence[str]) -> str:
         return ""
     said = prompt if len(prompt) <= _CHOICE_CHARACTERS else said
     options = _options(before)
-    if _BOTH.match(said):
+    if _BOTH.match(said) and "?" not in said:
         offer = "; ".join(options.values()) or _question(last, is_open=True)
         return one_line(f"{said.rstrip('.')}: {offer}", SENTENCE_CHARACTERS)
     option = ""
     if match := _LABEL.match(said):
-        option = options.get(match[1].upper(), "")
+        labels = [match[1], *re.findall(r"[1-9a-eA-E]\b", match["more"])]
+        option = "; ".join(options[one.upper()] for one in labels if one.upper() in options)
     elif match := _ORDINAL.match(said):
         number = next(n for n, one in enumerate(match.groups()[:3]) if one)
         values = list(options.values()) or [one.strip() for one in _ITEM.findall(before)[-4:]]
@@ -272,7 +289,7 @@ def _options(before: str) -> dict[str, str]:
     for label, text in _OPTION.findall(before):
         if label.upper() in ("1", "A"):
             found = {}
-        found[label.upper()] = re.sub(r"\*\*|__", "", text).strip()
+        found.setdefault(label.upper(), re.sub(r"\*\*|__", "", text).strip())
     return found if len(found) > 1 else {}
 
 
@@ -296,7 +313,10 @@ def _whole(text: str, told: Sequence[str], asked: str) -> str:
     value = next(iter(_NUMBER.findall(text)), "")
     clauses = (one for part in told for one in re.split(r"[,;] ", part))
     about = (one for one in clauses if _NUMBER.findall(one)[:2] == [value])
-    offered = [*(_accepted(told[-_ENDING:]) if agrees else ()), _question(told[-_ENDING:])]
-    contexts = [asked, *offered[:-1], next(about, "") if value else "", offered[-1]]
-    context = next(filter(names_subject, contexts), "")
+    question = _question(told[-_ENDING:])
+    offered = [*_accepted(told[-_ENDING:]), question] if agrees else []
+    contexts = [asked, *offered, *about, question]
+    if len(told) <= _ENDING and (agrees or not names_subject(text)):
+        contexts += reversed(told)
+    context = next(filter(subject_words, contexts), "")
     return one_line(f"{text} ({context})", SENTENCE_CHARACTERS) if context else text
