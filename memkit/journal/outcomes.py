@@ -109,7 +109,9 @@ _ASIDE = re.compile(
 )
 """An import line, which only serves a change, what the assistant did on its way, or a number of things."""
 
-_OPEN_END = re.compile(r",?(?: [-–—] it now \w+| (?:because|that|to|which|with)(?: the following)?(?: \w+){0,2})?:$")
+_OPEN_END = re.compile(
+    r",?(?: [-–—] it now \w+| (?:because|that|to|which|with)(?: the following)?(?: \w+){0,2})?:$"
+)
 _NAME_PARTS = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}|[^\W\d_a-zA-Z]{2,}")
 
 
