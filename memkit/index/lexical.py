@@ -173,6 +173,22 @@ class LexicalIndex:
         counts = {term: max(1, len(self._postings.find(term)[0])) for term in sorted(terms)}
         return sum(self._bm25.idf_of(term, count) / most for term, count in counts.items())
 
+    def wording(self, question: str) -> Callable[[str], float]:
+        """Return a function that tells what share of a question's pairs of neighboring words a text has.
+
+        A pair weighs the idf of its words.
+        """
+        pairs = list(dict.fromkeys(self._tokenizer.pairs(question)))
+        rarity = {term: self.rarity([term]) for pair in pairs for term in pair}
+        weights = {(one, other): rarity[one] + rarity[other] for one, other in pairs}
+        most = math.fsum(weights.values()) or 1.0
+
+        def share(text: str) -> float:
+            found = weights.keys() & set(self._tokenizer.pairs(text, question))
+            return math.fsum(weights[pair] for pair in found) / most
+
+        return share
+
     def holders(self, text: str) -> NDArray[np.bool_] | None:
         """Return which documents hold the one identifier or word that `text` is, or None if it is more."""
         term = self._tokenizer.identifier(text)

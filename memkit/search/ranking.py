@@ -52,6 +52,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+MOST_READ = 30
+"""The number of chunks, best first, whose text is compared with the wording of the question."""
+
 MOST_FILLED = 1000
 """The number of results to consider for a budget."""
 
@@ -250,9 +253,24 @@ class Searcher:
         elif not request.budget:  # a budget is to be filled
             least = NEAR_SCORE * scores[allowed].max(initial=0.0)
             allowed &= (relevant >= NEAR_RELEVANCE * best) | (scores >= least)
+        if mode == "context" and exact is None:
+            ranking.parts["wording"] = self._wording(query, scores, allowed)
+            scores = scores + ranking.parts["wording"]
         return _Found(
             arms, ranking, context, relevant, boosts, exact, scores, allowed, raisable, best, problem
         )
+
+    def _wording(self, query: str, scores: Scores, allowed: NDArray[np.bool_]) -> Scores:
+        """Return what each of the best chunks gains because words of the question follow each other in it."""
+        corpus = self.corpus
+        best = np.flatnonzero(allowed)
+        best = best[np.argsort(-scores[best], kind="stable")[:MOST_READ]]
+        share = functools.cache(lambda lexical: lexical.wording(query))
+        gained = np.zeros_like(scores)
+        for position in best.tolist():
+            text = corpus.chunk(position).lexical_text
+            gained[position] = self.weights.wording_weight * share(corpus.lexical_of(position))(text)
+        return gained
 
     def _results(self, found: _Found, request: SearchRequest) -> Iterator[Result]:
         corpus = self.corpus
