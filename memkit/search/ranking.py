@@ -10,7 +10,7 @@ import functools
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from itertools import islice
 from pathlib import Path
@@ -254,8 +254,10 @@ class Searcher:
             least = NEAR_SCORE * scores[allowed].max(initial=0.0)
             allowed &= (relevant >= NEAR_RELEVANCE * best) | (scores >= least)
         if mode == "context" and exact is None:
-            ranking.parts["wording"] = self._wording(query, scores, allowed)
-            scores = scores + ranking.parts["wording"]
+            gained = self._wording(query, scores, raisable)
+            scores = scores + gained
+            parts = {**ranking.parts, "wording": gained}
+            context = ranking = replace(ranking, scores=ranking.scores + gained, parts=parts)
         return _Found(
             arms, ranking, context, relevant, boosts, exact, scores, allowed, raisable, best, problem
         )
@@ -325,7 +327,7 @@ class Searcher:
     def _ordered(self, found: _Found, request: SearchRequest) -> Iterator[tuple[Place, Chunk]]:
         # A change is found even if it matches less than results must.
         about = found.raisable & (found.relevance >= self.settings.best_relevance)
-        return NewestFirst(self.corpus, request.query).ordered(
+        return NewestFirst(self.corpus, request.query, found.relevance).ordered(
             decided_first(self.corpus, self._places(found, request, found.allowed)),
             self._places(found, request, about),
         )
