@@ -178,16 +178,12 @@ class LexicalIndex:
 
         A pair weighs the idf of its words.
         """
-        pairs = list(dict.fromkeys(self._tokenizer.pairs(question)))
-        rarity = {term: self.rarity([term]) for pair in pairs for term in pair}
-        weights = {(one, other): rarity[one] + rarity[other] for one, other in pairs}
+        weights = {pair: self.rarity(pair) for pair in self._tokenizer.pairs(question)}
         most = math.fsum(weights.values()) or 1.0
-
-        def share(text: str) -> float:
-            found = weights.keys() & set(self._tokenizer.pairs(text, question))
-            return math.fsum(weights[pair] for pair in found) / most
-
-        return share
+        pairs_of = self._tokenizer.pairs
+        return lambda text: (
+            math.fsum(weights[one] for one in weights.keys() & set(pairs_of(text, question))) / most
+        )
 
     def holders(self, text: str) -> NDArray[np.bool_] | None:
         """Return which documents hold the one identifier or word that `text` is, or None if it is more."""

@@ -77,9 +77,7 @@ _PAST = re.compile(
     r"|old)\b",
     re.IGNORECASE,
 )
-_PRESENT = re.compile(
-    r"\b(?:current(?:ly)?|now|nowadays|still|latest|these days|any ?more|at the moment)\b", re.IGNORECASE
-)
+_PRESENT = re.compile(r"\b(?:current(?:ly)?|now|nowadays|still|latest|these days|any ?more)\b", re.IGNORECASE)
 PRESENT_PLACES, PRESENT_SHARE = 3, 0.95
 """A question about the present is answered by the newest of the first places that are nearly as relevant."""
 
@@ -246,9 +244,9 @@ class NewestFirst:
         if self._relevance is not None and placed:
             least = PRESENT_SHARE * self._relevance[placed[0].place.position]
             near = [one for one in placed[:PRESENT_PLACES] if self._relevance[one.place.position] >= least]
-            newest = max(near, key=lambda one: one.time[0])
+            first, newest = placed[0], max(near, key=lambda one: one.time[0])
             placed.remove(newest)
-            placed.insert(0, _raised(newest, placed[0]) if placed else newest)
+            placed.insert(0, _raised(newest, first))
         yield from ((one.place, one.chunk) for one in placed)
         yield from ranked
 

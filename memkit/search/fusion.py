@@ -51,7 +51,7 @@ class Weights:
     mean_weight: float = 0.6  # share of the cosine in a document's match
     neutral: float = 0.4  # the stretched match of a session that neither helps nor harms
     own_length: int = 700  # characters from which an entry needs less context
-    wording_weight: float = 0.4  # of the pairs of words that follow each other in the question and in a text
+    wording_weight: float = 0.4  # see `Searcher`: words of the question that follow each other in a chunk
     repeat_cost: float = 0.1  # the loss of each further piece of an entry
     rrf_k: int = 60
     semantic_weight: float = 0.5

@@ -40,7 +40,7 @@ from memkit.search.fusion import Scores
 from memkit.search.overview import Line
 from memkit.search.pieces import fill, joined
 from memkit.search.results import NOTE_CHARACTERS, Answer, Excerpt, Filters, Result, SearchRequest
-from memkit.search.selection import BulletIndex, NewerEntry, Place, Selection, SupersededIndex
+from memkit.search.selection import BulletIndex, NewerEntry, Place, Selection, SupersededIndex, best_of
 from memkit.search.shared_by import SharedMemory, interleaved, shared_by, shared_memory
 from memkit.settings import SearchSettings, Settings, load
 from memkit.text import one_line
@@ -254,24 +254,22 @@ class Searcher:
             least = NEAR_SCORE * scores[allowed].max(initial=0.0)
             allowed &= (relevant >= NEAR_RELEVANCE * best) | (scores >= least)
         if mode == "context" and exact is None:
-            gained = self._wording(query, scores, raisable)
+            gained = ranking.parts["wording"] = self._wording(query, scores, raisable)
             scores = scores + gained
-            parts = {**ranking.parts, "wording": gained}
-            context = ranking = replace(ranking, scores=ranking.scores + gained, parts=parts)
+            context = ranking = replace(ranking, scores=ranking.scores + gained)
         return _Found(
             arms, ranking, context, relevant, boosts, exact, scores, allowed, raisable, best, problem
         )
 
     def _wording(self, query: str, scores: Scores, allowed: NDArray[np.bool_]) -> Scores:
         """Return what each of the best chunks gains because words of the question follow each other in it."""
-        corpus = self.corpus
-        best = np.flatnonzero(allowed)
-        best = best[np.argsort(-scores[best], kind="stable")[:MOST_READ]]
         share = functools.cache(lambda lexical: lexical.wording(query))
+        entries, days = self.corpus.columns["entry"], self.corpus.columns["day"]
+        best, _ = best_of(np.flatnonzero(allowed), MOST_READ, scores, entries, days)
         gained = np.zeros_like(scores)
-        for position in best.tolist():
-            text = corpus.chunk(position).lexical_text
-            gained[position] = self.weights.wording_weight * share(corpus.lexical_of(position))(text)
+        for position in best[:MOST_READ].tolist():
+            text = self.corpus.chunk(position).lexical_text
+            gained[position] = self.weights.wording_weight * share(self.corpus.lexical_of(position))(text)
         return gained
 
     def _results(self, found: _Found, request: SearchRequest) -> Iterator[Result]:
