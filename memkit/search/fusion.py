@@ -17,11 +17,10 @@ file outside of sessions. z is the standard score, and minmax stretches to [0, 1
        + document_weight * (1 - v) * (minmax(D) - neutral)
 
 The best chunks also gain by the question's wording, see `memkit.search.ranking`. Steps and passages stay
-inside one session, and leave bullets out. Details that were measured: standard scores replace min-max before
-the sum, so that one outlier does not flatten an arm. The passage and the document have a BM25 of their own.
-The length of the whole entry counts, so that the short last piece of a long answer does not borrow like a
-short remark. `neutral` keeps the two bonuses from preferring an entry for its length. `docs/benchmarks.md`
-has the figures.
+inside one session, and leave bullets out. Measured details: standard scores replace min-max before the sum,
+so that one outlier does not flatten an arm. Passage and document have a BM25 of their own. The length of the
+whole entry counts, so that the short last piece of a long answer does not borrow like a short remark.
+`neutral` keeps the two bonuses from preferring an entry for its length. `docs/benchmarks.md` has the figures.
 """
 
 from __future__ import annotations
