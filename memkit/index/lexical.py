@@ -173,6 +173,18 @@ class LexicalIndex:
         counts = {term: max(1, len(self._postings.find(term)[0])) for term in sorted(terms)}
         return sum(self._bm25.idf_of(term, count) / most for term, count in counts.items())
 
+    def wording(self, question: str) -> Callable[[str], float]:
+        """Return a function that tells what share of a question's pairs of neighboring words a text has.
+
+        A pair weighs the idf of its words.
+        """
+        weights = {pair: self.rarity(pair) for pair in self._tokenizer.pairs(question)}
+        most = math.fsum(weights.values()) or 1.0
+        pairs_of = self._tokenizer.pairs
+        return lambda text: (
+            math.fsum(weights[one] for one in weights.keys() & set(pairs_of(text, question))) / most
+        )
+
     def holders(self, text: str) -> NDArray[np.bool_] | None:
         """Return which documents hold the one identifier or word that `text` is, or None if it is more."""
         term = self._tokenizer.identifier(text)

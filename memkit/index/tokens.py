@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 from importlib import metadata
-from itertools import chain
+from itertools import chain, pairwise
 
 import snowballstemmer
 
@@ -67,6 +67,8 @@ _CJK = re.compile(
 _LEXEME = r"\d{{1,3}}(?:,\d{{3}})+(?!\d)|{word}+(?:(?:::|[./\\:@'’-]){word}+)*"
 _ASCII_LEXEME = re.compile(_LEXEME.format(word=r"\w"), re.ASCII)
 _UNICODE_LEXEME = re.compile(_LEXEME.format(word=rf"[\w{_MARKS}]"))
+_PLAIN_WORD = re.compile(rf"[\w{_MARKS}]+")
+_START = 3  # letters that stemming keeps
 
 # From the outside in: `src/app.py:12`, then `src/app.py`, `app.py`, `app`. Dots between digits
 # stay: the parts of a version, a decimal, or an address mean nothing alone.
@@ -141,6 +143,15 @@ class Tokenizer:
                 weights.setdefault(term, []).append(len(terms) ** PART_WEIGHT)
         # `fsum` is exact: the order of the words makes no difference.
         return {term: math.fsum(found) for term, found in weights.items()}
+
+    def pairs(self, text: str, like: str = "") -> Iterator[tuple[str, str]]:
+        """Yield the stems of each two plain words that follow each other; stop words are left out.
+
+        With `like`, words that begin as none of its words does are "": stemming them all takes long.
+        """
+        starts = {word[:_START] for word in _PLAIN_WORD.findall((like or text).lower())}
+        words = (word for word in _PLAIN_WORD.findall(text.lower()) if word not in self._stop_words)
+        return pairwise(self._stem(word) if word[:_START] in starts else "" for word in words)
 
     def identifier(self, text: str) -> str | None:
         """Return the one term for all of `text` if it is one name, maybe quoted or called; else None."""

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from memkit.index.chunk import Chunk
 from memkit.journal.turn_parts import TurnParts, read_parts
 from memkit.search.excerpts import sentences_of
+from memkit.search.fusion import Scores
 from memkit.search.selection import BulletIndex, NewerEntry, Place
 
 if TYPE_CHECKING:
@@ -78,6 +79,10 @@ _PAST = re.compile(
 )
 _PLACE = re.compile(r"(?<!\S)(?!\w+://)\S*/\S+")
 _DONE = "done finished implemented committed pushed deployed added updated tested passes also everything now"
+_PRESENT = re.compile(r"\b(?:current(?:ly)?|now|nowadays|still|latest|these days|any ?more)\b", re.IGNORECASE)
+PRESENT_PLACES, PRESENT_SHARE = 3, 0.95
+"""A question about the present is answered by the newest of the first places that are nearly as relevant."""
+
 _WORD_OR_NUMBER = re.compile(r"[^\W\d_]+|\d[\d.,:]*(?: ?%)?")
 _NUMBERS = {
     word: str(number)
@@ -216,8 +221,9 @@ class _Entry(NamedTuple):
 class NewestFirst:
     """Puts the places of one question in order."""
 
-    def __init__(self, corpus: Corpus, question: str) -> None:
+    def __init__(self, corpus: Corpus, question: str, relevance: Scores) -> None:
         self._corpus = corpus
+        self._relevance = relevance if _PRESENT.search(question) else None
         # A question about the past is answered by what was said then.
         self._moves = not _PAST.search(question)
         # By position. The same entry is compared with many others.
@@ -253,6 +259,12 @@ class NewestFirst:
                 new, target = self._compare(placed, self._entry(place, chunk))
                 if self._moves and target is not None:
                     placed.insert(target, _raised(new, placed[target]))
+        if self._relevance is not None and placed:
+            least = PRESENT_SHARE * self._relevance[placed[0].place.position]
+            near = [one for one in placed[:PRESENT_PLACES] if self._relevance[one.place.position] >= least]
+            first, newest = placed[0], max(near, key=lambda one: one.time[0])
+            placed.remove(newest)
+            placed.insert(0, _raised(newest, first))
         yield from ((one.place, one.chunk) for one in placed)
         yield from ranked
 

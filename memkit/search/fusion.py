@@ -16,11 +16,11 @@ file outside of sessions. z is the standard score, and minmax stretches to [0, 1
        + session_weight * w * (minmax(sum of the three best s in the session) - neutral)
        + document_weight * (1 - v) * (minmax(D) - neutral)
 
-Steps and passages stay inside one session, and leave bullets out. Details that were measured: standard
-scores replace min-max before the sum, so that one outlier does not flatten an arm. The passage and the
-document have a BM25 of their own. The length of the whole entry counts, so that the short last piece of a
-long answer does not borrow like a short remark. `neutral` keeps the two bonuses from preferring an entry
-only because of its length. `docs/benchmarks.md` has the figures.
+The best chunks also gain by the question's wording, see `memkit.search.ranking`. Steps and passages stay
+inside one session, and leave bullets out. Measured details: standard scores replace min-max before the sum,
+so that one outlier does not flatten an arm. Passage and document have a BM25 of their own. The length of the
+whole entry counts, so that the short last piece of a long answer does not borrow like a short remark.
+`neutral` keeps the two bonuses from preferring an entry for its length. `docs/benchmarks.md` has the figures.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ class Weights:
     mean_weight: float = 0.6  # share of the cosine in a document's match
     neutral: float = 0.4  # the stretched match of a session that neither helps nor harms
     own_length: int = 700  # characters from which an entry needs less context
+    wording_weight: float = 0.4
     repeat_cost: float = 0.1  # the loss of each further piece of an entry
     rrf_k: int = 60
     semantic_weight: float = 0.5

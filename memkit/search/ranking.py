@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from itertools import islice
 from pathlib import Path
@@ -41,7 +41,7 @@ from memkit.search.fusion import Scores
 from memkit.search.overview import Line
 from memkit.search.pieces import fill, joined
 from memkit.search.results import NOTE_CHARACTERS, Answer, Excerpt, Filters, Result, SearchRequest
-from memkit.search.selection import BulletIndex, NewerEntry, Place, Selection, SupersededIndex
+from memkit.search.selection import BulletIndex, NewerEntry, Place, Selection, SupersededIndex, best_of
 from memkit.search.shared_by import SharedMemory, interleaved, shared_by, shared_memory
 from memkit.settings import SearchSettings, Settings, load
 from memkit.text import one_line
@@ -52,6 +52,9 @@ if TYPE_CHECKING:
     FindModel = Callable[[], tuple[Embedder | None, str]]
 
 logger = logging.getLogger(__name__)
+
+MOST_READ = 30
+"""The number of chunks, best first, whose text is compared with the wording of the question."""
 
 MOST_FILLED = 1000
 """The number of results to consider for a budget."""
@@ -265,9 +268,24 @@ class Searcher:
         elif not request.budget:  # a budget is to be filled
             least = NEAR_SCORE * scores[allowed].max(initial=0.0)
             allowed &= (relevant >= NEAR_RELEVANCE * best) | (scores >= least)
+        if mode == "context" and exact is None:
+            gained = ranking.parts["wording"] = self._wording(query, scores, raisable)
+            scores = scores + gained
+            context = ranking = replace(ranking, scores=ranking.scores + gained)
         return _Found(
             arms, ranking, context, relevant, boosts, exact, scores, allowed, raisable, best, problem
         )
+
+    def _wording(self, query: str, scores: Scores, allowed: NDArray[np.bool_]) -> Scores:
+        """Return what each of the best chunks gains because words of the question follow each other in it."""
+        share = functools.cache(lambda lexical: lexical.wording(query))
+        entries, days = self.corpus.columns["entry"], self.corpus.columns["day"]
+        best, _ = best_of(np.flatnonzero(allowed), MOST_READ, scores, entries, days)
+        gained = np.zeros_like(scores)
+        for position in best[:MOST_READ].tolist():
+            text = self.corpus.chunk(position).lexical_text
+            gained[position] = self.weights.wording_weight * share(self.corpus.lexical_of(position))(text)
+        return gained
 
     def _results(self, found: _Found, request: SearchRequest) -> Iterator[Result]:
         corpus = self.corpus
@@ -322,7 +340,7 @@ class Searcher:
     def _ordered(self, found: _Found, request: SearchRequest) -> Iterator[tuple[Place, Chunk]]:
         # A change is found even if it matches less than results must.
         about = found.raisable & (found.relevance >= self.settings.best_relevance)
-        return NewestFirst(self.corpus, request.query).ordered(
+        return NewestFirst(self.corpus, request.query, found.relevance).ordered(
             decided_first(self.corpus, self._places(found, request, found.allowed)),
             self._places(found, request, about),
         )

@@ -224,6 +224,21 @@ class Place(NamedTuple):
     changed_by: NewerEntry | None = None
 
 
+def best_of(
+    places: NDArray[np.intp], size: int, scores: Scores, entries: NDArray[np.int32], days: NDArray[np.int32]
+) -> tuple[NDArray[np.intp], float]:
+    """Return the `size` best of `places`, those that equal the last of them, and the least score.
+
+    Of equal scores the newer entry comes first.
+    """
+    own, least = scores[places], -np.inf
+    if len(places) > size:
+        least = float(np.partition(own, len(own) - size)[len(own) - size])
+        places, own = places[own >= least], own[own >= least]
+    order = np.lexsort((places, -entries[places], -days[places], -own))
+    return places[order], least
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Selection:
     """The data that decides which chunks become places. All arrays have one value per chunk.
@@ -255,7 +270,7 @@ class Selection:
         count, yielded = FIRST_CANDIDATES, 0
         joint: dict[CitedTurn, list[Place]] = {}
         while True:
-            best, least = self._best(candidates, count)
+            best, least = best_of(candidates, count, self.scores, self.entries, self.days)
             is_all = len(best) == len(candidates)
             found = self._ranked(best.tolist(), joint)
             for place in found[yielded:]:
@@ -266,15 +281,6 @@ class Selection:
             if is_all:
                 return
             count *= CANDIDATES_FACTOR
-
-    def _best(self, places: NDArray[np.intp], size: int) -> tuple[NDArray[np.intp], float]:
-        """Return the `size` best of `places` and those that equal the last of them, and the least score."""
-        scores, least = self.scores[places], -np.inf
-        if len(places) > size:
-            least = float(np.partition(scores, len(scores) - size)[len(scores) - size])
-            places, scores = places[scores >= least], scores[scores >= least]
-        order = np.lexsort((places, -self.entries[places], -self.days[places], -scores))
-        return places[order], least
 
     def _ranked(self, best: list[int], joint: dict[CitedTurn, list[Place]]) -> list[Place]:
         """Return the places of the `best` chunks in order. More chunks change only lower ones.

@@ -116,3 +116,12 @@ def test_an_empty_index_answers() -> None:
     gone = [(make_arrays(["gateway"], "english"), np.array([-1], np.int32))]
     assert joined(gone, 0).query("gateway").coverage.shape == (0,)
     assert_same_arrays(join_arrays(gone), make_arrays([], "english"))
+
+
+def test_wording_is_the_share_of_pairs() -> None:
+    index = LexicalIndex.of(["archive transcript chunk files", "files", "of the archive"])
+    share = index.wording("archive transcript chunks")
+    assert share("the archived transcripts, chunk by chunk") == 1
+    assert 0 < share("a transcript chunk of the archive") < 1
+    assert share("chunk, transcript, archive") == 0
+    assert index.wording("archive")("archive") == 0  # no pair

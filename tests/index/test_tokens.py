@@ -253,3 +253,13 @@ def test_a_name_is_found_by_its_whole(name: str) -> None:
         assert name.lower() in STOP_WORDS["english"]
     else:
         assert ENGLISH.tokenize(f"{name}, line 3")[0] == term
+
+
+def test_pairs_are_of_plain_words_that_follow_each_other() -> None:
+    question = "Please fix the session-restore of checkpoints"
+    assert list(ENGLISH.pairs(question)) == [("pleas", "fix"), ("fix", "session"), ("session", "restor"), ("restor", "checkpoint")]
+    # Of another text, only the words that begin as those of the question: others keep their place.
+    found = list(ENGLISH.pairs("Fixed: sessions are restored, not the checkpoint", question))
+    assert ("session", "restor") in found
+    assert ("restor", "checkpoint") in found
+    assert ("restor", "checkpoint") not in list(ENGLISH.pairs("restored every checkpoint", question))

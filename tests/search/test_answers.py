@@ -75,7 +75,7 @@ def problem(searcher: Searcher, query: str) -> Problem:
 @pytest.mark.parametrize("mode", ["context", "rrf", "weighted"])
 def test_scores_are_those_of_the_formulas(memory: Memory, mode: str, by_words_alone: bool) -> None:
     searcher = memory.searcher(mode=mode, half_life_days=36_500)
-    searcher.weights = replace(searcher.weights, repeat_cost=0.0)
+    searcher.weights = replace(searcher.weights, repeat_cost=0.0, wording_weight=0.0)
     searcher.embedder = None if by_words_alone else searcher.embedder
     for query in ("which port does the staging gateway use", "remind me who rotates the secrets"):
         known = problem(searcher, query)

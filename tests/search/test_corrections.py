@@ -112,6 +112,24 @@ def test_a_question_about_the_past_keeps_the_order(memory: Memory) -> None:
     assert old.changed_by["id"] == new.id
 
 
+def test_a_question_about_the_present_gets_the_newest_of_equals(
+    tmp_path: Path, real_embedder: Embedder
+) -> None:
+    asked = "Which queue do the workers read?"
+    days = {
+        f"2026-11-{number:02}.md": day(f"2026-11-{number:02}", (name, asked, f"{answer} See the docs."))
+        for number, name, answer in (
+            (2, FIRST, "The workers read the Redis queue."), (6, CHANGE, "The workers take the Redis queue.")
+        )
+    }
+    memory = embedded(tmp_path, days, real_embedder)
+    query = "which Redis queue do the workers read"
+    assert turns(found(memory, query)) == [FIRST, CHANGE]
+    newest, older = found(memory, f"{query} now")
+    assert turns([newest, older]) == [CHANGE, FIRST]
+    assert newest.score >= older.score
+
+
 def test_another_project_changes_nothing(tmp_path: Path, real_embedder: Embedder) -> None:
     first = day("2026-11-02", (FIRST, "Which timeout does the client have?", DECIDED))
     change = day("2026-11-05", (CHANGE, "The export was cut off, look at it.", CHANGED))

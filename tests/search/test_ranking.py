@@ -266,3 +266,15 @@ def test_a_path_finds_what_names_it(tmp_path: Path, query: str, count: int) -> N
     memory = make_memory(tmp_path, {"2026-11-20.md": day("2026-11-20", *asked)})
     memory.sync()
     assert len(memory.search(query).results) == count
+
+
+def test_words_next_to_each_other_count(tmp_path: Path, real_embedder: Embedder) -> None:
+    answers = "Checkpoints of a session we restore.", "We restore session checkpoints, a few.", "Priya cooks soup."
+    days = {
+        f"2026-11-{number:02}.md": day(f"2026-11-{number:02}", ("And now?", answer))
+        for number, answer in enumerate(answers, start=1)
+    }
+    request = SearchRequest("restore session checkpoints", minimum=0.0, explain=True)
+    first, second, _ = embedded(tmp_path, days, real_embedder).searcher().answer(request).results
+    assert first.chunk.date == "2026-11-02"
+    assert first.explanation["wording"] > second.explanation["wording"] == 0
