@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Sequence
+from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from memkit import anchors
@@ -29,6 +30,12 @@ from memkit.text import one_line
 ALIKE, LEAST_WORDS = 0.8, 2
 """The least share of their words that both messages have, and of telling ones: "1 failed" has none."""
 
+PART_WORDS, RUN_WORDS = 4, 4
+"""Else, one has all telling words of the other, which are so many; or both have runs of so many words."""
+
+MOST_LINES = 40
+"""The last lines of an output to compare."""
+
 STEPS, MOST_STEPS = 2, 6  # the last ones before the call that passed: in a pointer, and in `memkit fix`
 COMMAND_CHARACTERS, SHOWN_CHARACTERS, REASON_CHARACTERS = 60, 90, 300
 
@@ -44,13 +51,22 @@ _MAIN = frozenset({"bash", "node", "python", "ruby", "sh"})
 
 _TEST = re.compile(r"\S+::\S+|https?://\S+")
 _PATH = re.compile(r"(?:[\w.~@-]*/)+[\w.@+-]*|(?<![\w.])[\w-]+\.[A-Za-z]{1,5}\b(?![.(])")
+_LOG = re.compile(
+    r"\A(?:\s*(?:[\w.-]+ +\||\|?\[[\w.:,+/ !-]*\]:?|[A-Z] +[\w.]+:|\d[\d:.,TZ/-]{4,}|Caused by:"
+    r"|(?i:error|fatal?|warn(?:ing)?|info|failed)\b(?:\[\d*\])?\s*[:|-]?))+\s+"
+)
+"""What logs put in front of a message."""
+
+_MODULE = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Z]\w*)")
 _HEX = re.compile(r"\b(?:0x[0-9a-f]+|(?=[a-f]*\d)[0-9a-f]{7,})\b", re.IGNORECASE)
 _WORDS = re.compile(r"[^\W\d_]{2,}")
+_QUOTED = re.compile(r"""(?<!\w)['"`‘“]([\w.@:-]{1,80})['"`’”](?!\w)""")
 _NAMES = re.compile(
-    r"""(?<!\w)['"`‘“]([\w.@:-]{1,80})['"`’”](?!\w)|\b([A-Z]{1,3}\d{3,5})\b(?![.\w-])"""
-    r"""|(?<![\w-])(--[a-z][\w-]+)|([\w.-]+)[=~>]=\d"""
+    r"""\b([A-Z]{1,3}\d{3,5}|[A-Z]+(?:_[A-Z]+)+)\b(?![.\w-])|(?<![\w-])(--[a-z][\w-]+)|([\w.-]+)[=~>]=\d"""
+    r"""|\b(lib(?!rar)[a-z]{2,})"""
 )
-"""Failures of the same words differ in these: quoted names, codes such as E0432, options, and packages."""
+"""Failures of the same words differ in these: codes such as E0432, options, packages, and libraries; and in
+quoted names, unless they have many words."""
 
 _NO_SUBJECT = frozenset(
     """actual and any are assert assertionerror bash but can cannot code command could did directory does
@@ -63,12 +79,22 @@ _INSTALLS = frozenset({"add", "install", "remove", "uninstall"})
 
 
 class Failure(NamedTuple):
-    """The identity of a failure: the message, its words, the names in it, and the file that it names."""
+    """The identity of a failure: the message, its words, the names in it, and the file that it names.
+
+    One that was just met has the `other` lines of the output: each may tell more than the message.
+    """
 
     reason: str
     words: tuple[str, ...]
+    quoted: frozenset[str]
     names: frozenset[str]
     file: str
+    others: tuple[Failure, ...] = ()
+
+    @property
+    def telling(self) -> set[str]:
+        """The words that say something about the cause."""
+        return {word for word in self.words if len(word) > 2} - _NO_SUBJECT
 
     @property
     def tells(self) -> bool:
@@ -76,29 +102,46 @@ class Failure(NamedTuple):
         return self.matches(self)
 
     def matches(self, other: Failure) -> bool:
-        """Return whether two failures are the same. Of a message that was cut, the other may have more."""
+        """Return whether two failures are the same."""
+        return any(one._is(other) for one in (self, *self.others))
+
+    def _is(self, other: Failure) -> bool:
+        """Of a message that was cut, the other may have more."""
         theirs = other.words[: len(self.words)] if self.reason.endswith("…") else other.words
         ours = self.words[: len(theirs)] if other.reason.endswith("…") else self.words
-        both = set(ours) & set(theirs)
+        both, telling = set(ours) & set(theirs), self.telling & other.telling
         is_other_file = bool(self.file and other.file) and self.file != other.file
-        telling = {word for word in both - _NO_SUBJECT if len(word) > 2}
-        rest = {word for word in telling if not any(word in name for name in self.names | other.names)}
-        is_named = self.names <= other.names or other.names <= self.names or len(rest) >= 3 * LEAST_WORDS
-        if len(telling) < LEAST_WORDS + is_other_file or WRAPS.search(other.reason):
+        rest = {word for word in telling if not any(word in name for name in self.quoted | other.quoted)}
+        is_named = _agree(self.names, other.names)
+        is_named &= _agree(self.quoted, other.quoted) or len(rest) >= 3 * LEAST_WORDS
+        is_wrapped = WRAPS.search(self.reason) or WRAPS.search(other.reason)
+        if len(telling) < LEAST_WORDS + is_other_file or is_wrapped or not is_named:
             return False
-        return is_named and len(both) >= ALIKE * len({*ours, *theirs})
+        if len(both) >= ALIKE * len({*ours, *theirs}):
+            return True
+        if len(telling) >= PART_WORDS and telling in (self.telling, other.telling):
+            return True
+        if len(telling) <= LEAST_WORDS:
+            return False
+        runs = SequenceMatcher(None, self.words, other.words, autojunk=False).get_matching_blocks()
+        said = [word for run in runs if run.size >= RUN_WORDS for word in self.words[run.a : run.a + run.size]]
+        return len(said) > RUN_WORDS and len(telling.intersection(said)) > LEAST_WORDS
+
+
+def _agree(one: frozenset[str], other: frozenset[str]) -> bool:
+    return one <= other or other <= one
 
 
 def failure_of(reason: str) -> Failure:
     """Return what identifies a failure with this message."""
     reason = one_line(reason, REASON_CHARACTERS)
-    said = _TEST.sub(" ", reason)
+    said = _MODULE.sub("", _TEST.sub(" ", reason))
     files = [match.rstrip("/").rpartition("/")[2] for match in _PATH.findall(said)]
     said = _HEX.sub(" ", _PATH.sub(" ", said))
-    found = _NAMES.findall(said)
-    names = {name.lower() for groups in found for name in groups if name and not _ID.search(name)}
-    words = tuple(_WORDS.findall(said.lower()))
-    return Failure(reason, words, frozenset(names), next(filter(None, files), ""))
+    quoted = (name.lower() for name in _QUOTED.findall(said) if not _ID.search(name))
+    names = (name.lower() for groups in _NAMES.findall(said) for name in groups if name)
+    words = tuple(_WORDS.findall(_LOG.sub("", said).lower()))
+    return Failure(reason, words, frozenset(quoted), frozenset(names), next(filter(None, files), ""))
 
 
 def family(command: str) -> str:
@@ -122,33 +165,53 @@ class Way(NamedTuple):
     last: int | None
 
     @property
+    def steps(self) -> list[Call]:
+        """What was run and edited after the failure, before the call that passed."""
+        return [step for step in self.calls[self.at + 1 : self.last] if _is_step(step)]
+
+    @property
     def text(self) -> str:
         """The failure and what became of it, in one line."""
-        failed, between = self.calls[self.at], self.calls[self.at + 1 : self.last]
-        shown = list(dict.fromkeys(_shown(step) for step in between if _is_step(step)))[-STEPS:]
+        failed, shown = self.calls[self.at], list(dict.fromkeys(map(_shown, self.steps)))[-STEPS:]
         steps, command = ", then ".join(shown), _shown(failed)
         reason = one_line(failed.reason, SHOWN_CHARACTERS).rstrip(" .:;")
         if self.last is None:
             then = f" (then {steps}; not run again)" if steps else ""
             return f"{command} failed the same way: {reason}; not solved{then}"
         passed = self.calls[self.last]
-        again = "it passed" if passed.given == failed.given else f"{_shown(passed)} passed"
-        return f"{command} failed: {reason}; {again} {f'after {steps}' if steps else 'when it was run again'}"
+        is_same = passed.given == failed.given
+        again = "it passed" if is_same else f"{_shown(passed)} passed"
+        after = f" after {steps}" if steps else " when it was run again" if is_same else ""
+        return f"{command} failed: {reason}; {again}{after}"
 
 
 def way_past(
-    calls: Sequence[Call], met: Failure, is_same: Callable[[Failure, Failure], bool] = Failure.matches
+    calls: Sequence[Call],
+    met: Failure,
+    turns: Sequence[object] = (),
+    is_same: Callable[[Failure, Failure], bool] = Failure.matches,
 ) -> Way | None:
-    """Return the last failure like `met` that the calls of a session got past, or else met; or None."""
+    """Return the last failure like `met` that the calls of a session got past, or else met; or None.
+
+    `turns` are those of the calls. A failure is also past when its turn edited a file, and then another
+    command passed, such as one that installs what is looked at.
+    """
     numbers = [n for n, one in enumerate(calls) if one.says_why and is_same(met, failure_of(one.reason))]
     end = len(calls)
     for at in reversed(numbers):
         wanted = family(calls[at].given)
-        for last in range(at + 1, end):
-            if calls[last].has_passed and family(calls[last].given) == wanted:
-                return Way(calls, at, last)
+        passed = [n for n in range(at + 1, end) if calls[n].has_passed and family(calls[n].given) == wanted]
+        here = (n for n in passed if calls[n].given == calls[at].given and turns and turns[n] == turns[at])
+        if passed:
+            return Way(calls, at, next(here, passed[0]))
         end = at
-    return Way(calls, numbers[-1], None) if numbers else None
+    if not numbers:
+        return None
+    at = numbers[-1]
+    later = [n for n, turn in enumerate(turns) if n > at and turn == turns[at] and _is_step(calls[n])]
+    edited = next((n for n in later if role_of(calls[n].name) == "edit"), len(calls))
+    others = (n for n in later if n > edited and calls[n].has_passed)
+    return Way(calls, at, next((n for n in others if not calls[n].given.startswith("git ")), None))
 
 
 def _is_part(asked: Failure, other: Failure) -> bool:
@@ -202,7 +265,7 @@ def find_fixes(project: Project, home: Home, error: str, hide: Callable[[str], s
     """
     met, whole, found = error_met(error, hide), _whole_commands(home), []
     for calls in _sessions(project, home) if set(met.words) - _NO_SUBJECT else ():
-        if way := way_past([one.line for one in calls], met, _is_part):
+        if way := way_past([one.line for one in calls], met, [one.id for one in calls], _is_part):
             failed, between = calls[way.at], calls[way.at + 1 : way.last]
             steps = list(dict.fromkeys(whole(one) for one in between if _is_step(one.line)))[-MOST_STEPS:]
             passed = "" if way.last is None else whole(calls[way.last])
@@ -261,8 +324,10 @@ def error_met(error: str, hide: Callable[[str], str]) -> Failure:
     """Return what identifies the failure of a command that wrote this error. It is redacted first."""
     error = hide(error)
     reason = telling_line(error, has_failed=True)
-    lines = (one_line(line, REASON_CHARACTERS) for line in error.split("\n"))
-    return failure_of(next((line for line in lines if line.startswith(reason.removesuffix(" …"))), reason))
+    lines = [one_line(line, REASON_CHARACTERS) for line in error.split("\n")]
+    met = failure_of(next((line for line in lines if line.startswith(reason.removesuffix(" …"))), reason))
+    others = map(failure_of, dict.fromkeys(lines[-MOST_LINES:]))
+    return met._replace(others=tuple(one for one in others if one.words != met.words and one.tells))
 
 
 def _uses(command: str, tool: str) -> bool:

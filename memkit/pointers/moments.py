@@ -11,12 +11,14 @@ from collections.abc import Collection, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from memkit.agents.tools import role_of
 from memkit.bullets import DECIDED, WrittenBullet, read_bullets
 from memkit.hook.entries import HOOK_BYTES, OwnEntries, did_words, heading_words, read_days
+from memkit.journal.sentences import prose_sentences
 from memkit.journal.tool_lines import Call, FileCall, names_file, read_call
 from memkit.journal.turn_parts import read_parts
 from memkit.paths import Home
-from memkit.pointers.failures import Failure, way_past
+from memkit.pointers.failures import Failure, Way, way_past
 from memkit.pointers.prompts import Pointer, bullet_lines, is_short, own_answer, quotable_line, stated
 from memkit.privacy.redact import redact
 from memkit.projects.project import Project
@@ -27,7 +29,11 @@ from memkit.text import one_line
 MOST_CANDIDATES = 30
 """The turns to look at: the best matches of an error, or the newest that name a file."""
 
-WORDS_CHARACTERS = 300
+WORDS_CHARACTERS, TOLD_CHARACTERS, ERROR_CHARACTERS = 400, 140, 1000
+_DONE = re.compile(  # what was done, not what was looked at
+    r"(?i)\bI(?:['’]ve| have)? (?!can|check|could|did|do|found|gave|guess|look|ran|reproduced|see|saw|sus|suggest"
+    r"|think|tried|would)\w+|\bnow\b"
+)
 _REPORT = re.compile(r"(?i)(?:all|clean|committed|created|done|fixed|it['’]s|now|the (?:fix|problem)|you)\b")
 _GOES_ON = re.compile(  # a prompt that has the answer before it carried out
     r"(?i)(?:agreed|build|do (?:it|so|th(?:at|is|e)|both)|fine|go|good|great|implement|make it|ok(?:ay)?"
@@ -52,9 +58,10 @@ class Moments:
 
         If none did, return the newest one that met it; else None.
         """
-        if not met.tells:
+        if not (met.tells or met.others):
             return None
-        scores = self._corpus.match(met.reason).scores
+        said = " ".join(one.reason for one in (met, *met.others))
+        scores = self._corpus.match(said[:ERROR_CHARACTERS]).scores
         scores = np.where(self._corpus.is_turn, scores, 0.0)
         best = np.argsort(-scores, kind="stable")[:MOST_CANDIDATES]
         candidates = [n for n in best.tolist() if scores[n] > 0 and self._is_here(n, session)]
@@ -62,13 +69,27 @@ class Moments:
         unsolved = None
         for position in sorted(candidates, key=self._age):
             calls = map(read_call, read_parts(self._corpus.turn_text(position)).tools)
-            is_met = way_past(list(calls), met) is not None
-            if is_met and (way := way_past(self._calls_since(position), met)) is not None:
-                pointer = self._pointer(position, way.text)
-                if way.last is not None:
-                    return pointer
-                unsolved = unsolved or pointer
+            found = self._calls_since(position) if way_past(list(calls), met) else []
+            if way := way_past([call for _, call in found], met, [at for at, _ in found]):
+                if way.last is None:
+                    unsolved = unsolved or self._pointer(position, way.text)
+                    continue
+                told = self._told(way, met, dict.fromkeys(at for at, _ in found[way.at : way.last + 1]))
+                return self._pointer(position, f"{way.text} ({told})" if told else way.text)
         return unsolved
+
+    def _told(self, way: Way, met: Failure, turns: Collection[int]) -> str:
+        """Return what the answers of some turns say of the edits that got past a failure."""
+        steps = way.steps
+        if not any(role_of(step.name) == "edit" for step in steps):
+            return ""
+        answers = [self._answer(at, self._corpus.turn_text(at)) for at in turns]
+        words = {*met.words, *re.findall(r"\w{3,}", " ".join(step.given for step in steps).lower())}
+        said = [one for answer in answers for one in prose_sentences(answer)]
+        said = [one for one in said if _DONE.search(one) or _shared(one, words) > 1]
+        told = max(said, key=lambda one: (_DONE.search(one) is not None, _shared(one, words)), default="")
+        told = one_line(told.rstrip("."), TOLD_CHARACTERS)
+        return told if any(told in answer for answer in answers) else redact(told)
 
     def decision(self, paths: Collection[str], session: str, shown: Collection[str]) -> Pointer | None:
         """Return the newest decision about a file, which `paths` name relative to the project; or None.
@@ -149,15 +170,15 @@ class Moments:
         turns = self._corpus.derived(BulletIndex).session_turns(position)
         return [pieces[-1] for pieces in turns] or [position]
 
-    def _calls_since(self, position: int) -> list[Call]:
-        """Return the calls of a turn, and of those that follow it in its session."""
-        calls: list[Call] = []
+    def _calls_since(self, position: int) -> list[tuple[int, Call]]:
+        """Return the calls of a turn, and of those that follow it in its session, with their turns."""
+        calls: list[tuple[int, Call]] = []
         for at in (n for n in self._session(position) if n >= position):
             section = self._corpus.turn_text(at)
             did = did_words(heading_words(self._corpus.chunk(at).heading), section)
             if did and did not in self._own:  # a stranger may have written it, of any form and length
                 return []
-            calls += map(read_call, read_parts(section).tools)
+            calls += [(at, read_call(line)) for line in read_parts(section).tools]
         return calls
 
     def _bullets(self, position: int) -> list[WrittenBullet]:
@@ -177,6 +198,10 @@ class Moments:
         is_superseded = self._corpus.derived(SupersededIndex).fact(position, about) is not None
         day, shown = self._corpus.chunk(position).date, quotable_line(words, WORDS_CHARACTERS)
         return Pointer(self._corpus.shown_id(position), day, shown, is_superseded)
+
+
+def _shared(text: str, words: Collection[str]) -> int:
+    return len(set(re.findall(r"[^\W_]{3,}", text.lower())).intersection(words))
 
 
 def _is_named(words: str, paths: Collection[str]) -> bool:

@@ -91,7 +91,7 @@ def test_the_steps_before_the_call_that_passed() -> None:
         "`pytest -q` failed: ModuleNotFoundError: No module named 'yaml'; "
         "it passed after `sed -i s/a/b/ x`, then Edit a.py"
     )
-    assert told(YAML, "Bash `cd x && pytest -q` → 2 passed").endswith("`cd x && pytest -q` passed when it was run again")
+    assert told(YAML, "Bash `cd x && pytest -q` → 2 passed").endswith("yaml'; `cd x && pytest -q` passed")
     # What was run after a failure that came back did not help.
     assert told(YAML, "Edit a.py", YAML, "Edit b.py", "Bash `pytest -q` → 2 passed").endswith("it passed after Edit b.py")
 
