@@ -91,7 +91,7 @@ _SAME_NAME = re.compile(r" (\S+) -> \1$")
 _ECHO = re.compile(r"^(?:\[[\w:.-]+\] )?[>$] \S")
 _CODE = re.compile(r"[;{}(\[,:]\s*$|·")
 _FAULT = re.compile(r"^(?:error|fatal|panic)\b[: \[]|^[\w.]*(?:Error|Exception):", re.IGNORECASE)
-_RAISED = re.compile(r"(?:E +(?:\w+: )?|Caused by: )?[\w.]*(?:Error|Exception)\b")
+_RAISED = re.compile(r"(?:E +(?:\w+: )?)?(?:Caused by: )?[\w.]*(?:Error|Exception)(?=:|$| [\[(])")
 _BLAMED = re.compile(r"^\* What went wrong:\n(?:(?!\* ).*\n)* *> (.+)", re.MULTILINE)
 """The last cause that Gradle names."""
 WRAPS = wording_pattern("wrapped failures")
@@ -99,8 +99,8 @@ WRAPS = wording_pattern("wrapped failures")
 
 _FRAME = re.compile("[\u2500-\u259f]+ ?")
 _SENTENCE_END = re.compile(r"(?<=[^\s.][.!?])\s")
-_SENTENCE_CHARACTERS = 25
-"""A shorter sentence at the start of an error is cut together with the next one."""
+_SENTENCE_CHARACTERS = 90
+"""An error is cut at the end of a sentence behind so many characters."""
 
 
 def telling_line(result: str, *, has_failed: bool, first: bool = False) -> str:
@@ -142,6 +142,7 @@ def is_step(command: str) -> bool:
 def telling_lines(text: str, limit: int = OUTCOME_CHARACTERS) -> list[str]:
     """Return the lines with letters or digits, without those of a drawn frame if there are others."""
     lines = [line for line in printable(text).split("\n") if any(map(str.isalnum, line))]
+    lines = [line for line in lines if not line.startswith("Exit code ")] or lines
     lines = [line for line in lines if not _FRAME.search(line)] or lines
     lines = [line for line in lines if not _ECHO.match(line)] or lines
     cleaned = (

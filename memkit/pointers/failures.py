@@ -21,10 +21,11 @@ from memkit.archive.archive import Archive
 from memkit.conversation.turn import ToolCall
 from memkit.files import MOST_BYTES
 from memkit.hook.entries import OwnEntries, days, did_words, heading_words, read_days, sections_of
-from memkit.journal.tool_lines import WRAPS, Call, is_step, read_call, telling_line, tool_line
+from memkit.journal.tool_lines import WRAPS, Call, is_step, read_call, telling_line, telling_lines, tool_line
 from memkit.journal.turn_parts import read_parts
 from memkit.paths import Home
 from memkit.projects.project import Project
+from memkit.subject import STOP_WORDS
 from memkit.text import one_line
 
 ALIKE, LEAST_WORDS = 0.8, 2
@@ -52,7 +53,8 @@ _MAIN = frozenset({"bash", "node", "python", "ruby", "sh"})
 _TEST = re.compile(r"\S+::\S+|https?://\S+")
 _PATH = re.compile(r"(?:[\w.~@-]*/)+[\w.@+-]*|(?<![\w.])[\w-]+\.[A-Za-z]{1,5}\b(?![.(])")
 _LOG = re.compile(
-    r"\A(?:\s*(?:[\w.-]+ +\||\|?\[[\w.:,+/ !-]*\]:?|[A-Z] +[\w.]+:|\d[\d:.,TZ/-]{4,}|Caused by:"
+    r"\A(?:\s*(?:\S+:\d+(?::\d+)?:|[\w.-]+ +\||\|?\[(?!Errno)[\w.:,+/ !-]*\]:?|\d[\d:.,TZ/-]{4,}|Caused by:"
+    r"|[A-Z](?: +(?![\w.]*(?:Error|Exception):)[\w.]+)?:|E(?= )"
     r"|(?i:error|fatal?|warn(?:ing)?|info|failed)\b(?:\[\d*\])?\s*[:|-]?))+\s+"
 )
 """What logs put in front of a message."""
@@ -60,19 +62,21 @@ _LOG = re.compile(
 _MODULE = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Z]\w*)")
 _HEX = re.compile(r"\b(?:0x[0-9a-f]+|(?=[a-f]*\d)[0-9a-f]{7,})\b", re.IGNORECASE)
 _WORDS = re.compile(r"[^\W\d_]{2,}")
-_QUOTED = re.compile(r"""(?<!\w)['"`‘“]([\w.@:-]{1,80})['"`’”](?!\w)""")
+_QUOTED = re.compile(r"""(?<!\w)['"`‘“](?![/~.])([\w.@:/-]{1,80})['"`’”](?!\w)""")
 _NAMES = re.compile(
-    r"""\b([A-Z]{1,3}\d{3,5}|[A-Z]+(?:_[A-Z]+)+)\b(?![.\w-])|(?<![\w-])(--[a-z][\w-]+)|([\w.-]+)[=~>]=\d"""
-    r"""|\b(lib(?!rar)[a-z]{2,})"""
+    r"""(?<![/\w])([A-Z]{1,3}\d{3,5}|[A-Z]+(?:_[A-Z]+)+)\b(?![.\w-])|(?<![\w-])(--[a-z][\w-]+)|([\w.-]+)[=~>]=\d"""
+    r"""|\b(lib(?!rar)[a-z]{2,})|\b([A-Z][a-z]+(?:[A-Z][a-z]+)+)\b(?<!Error)(?<!Exception)(?![.(])"""
+    r"""|\b(?:column|field|found for|named|package|relation|requirement|table):? ['"]?([\w.-]+)"""
 )
-"""Failures of the same words differ in these: codes such as E0432, options, packages, and libraries; and in
-quoted names, unless they have many words."""
+"""Failures of the same words differ in these: codes such as E0432, options, packages, libraries, columns, and
+names such as AccessDenied; and in quoted names, unless they have many words."""
 
-_NO_SUBJECT = frozenset(
-    """actual and any are assert assertionerror bash but can cannot code command could did directory does
-    error errors eval exist exists exit exited expected failed failure failures fatal file files for found
-    from got has line not passed process received returned status such test tests that the was with""".split()
+_NO_SUBJECT = STOP_WORDS["english"] | set(
+    """actual assert assertionerror bash cannot code command directory error errors eval exist exists exit exited
+    expected failed failure failures fatal file files found got line passed process received returned status
+    test tests""".split()
 )
+_CLASS = re.compile(r"(?:error|exception)$")
 _CUT, _PARTS, _ID = re.compile(r"[…\\]\Z|<<"), re.compile(r"&&|\|\|?|[;\n]"), re.compile(r"[-_.:]\w*\d|^\d")
 _EDITS = re.compile(r"\bsed\s+(?:-\S+\s+)*-i")
 _INSTALLS = frozenset({"add", "install", "remove", "uninstall"})
@@ -89,6 +93,7 @@ class Failure(NamedTuple):
     quoted: frozenset[str]
     names: frozenset[str]
     file: str
+    paths: frozenset[str]
     others: tuple[Failure, ...] = ()
 
     @property
@@ -109,22 +114,30 @@ class Failure(NamedTuple):
         """Of a message that was cut, the other may have more."""
         theirs = other.words[: len(self.words)] if self.reason.endswith("…") else other.words
         ours = self.words[: len(theirs)] if other.reason.endswith("…") else self.words
-        both, telling = set(ours) & set(theirs), self.telling & other.telling
+        shared = (self.quoted & other.quoted) | (self.names & other.names)
+        places = _WORDS.findall(" ".join(self.paths & other.paths).lower())
+        telling = (self.telling & other.telling) | shared | (set(places) - _NO_SUBJECT)
         is_other_file = bool(self.file and other.file) and self.file != other.file
-        rest = {word for word in telling if not any(word in name for name in self.quoted | other.quoted)}
-        is_named = _agree(self.names, other.names)
-        is_named &= _agree(self.quoted, other.quoted) or len(rest) >= 3 * LEAST_WORDS
+        rest = {word for word in telling - shared if not any(word in one for one in self.quoted | other.quoted)}
+        is_named = _agree(self.names, other.names) and (
+            _agree(self.quoted, other.quoted) or len(rest) >= 3 * LEAST_WORDS
+        )
         is_wrapped = WRAPS.search(self.reason) or WRAPS.search(other.reason)
         if len(telling) < LEAST_WORDS + is_other_file or is_wrapped or not is_named:
             return False
+        both = set(ours) & set(theirs)
         if len(both) >= ALIKE * len({*ours, *theirs}):
-            return True
-        if len(telling) >= PART_WORDS and telling in (self.telling, other.telling):
             return True
         if len(telling) <= LEAST_WORDS:
             return False
+        least = {word for word in min(self.telling, other.telling, key=len) if not _CLASS.search(word)}
+        if len(least) >= PART_WORDS and least <= telling:
+            return True
         runs = SequenceMatcher(None, self.words, other.words, autojunk=False).get_matching_blocks()
-        said = [word for run in runs if run.size >= RUN_WORDS for word in self.words[run.a : run.a + run.size]]
+        if runs[0].size == min(len(self.words), len(other.words)):
+            return True
+        later = [run for run in runs if run.size >= RUN_WORDS and (run.a or run.b)]  # many have the same start
+        said = [word for run in later for word in self.words[run.a : run.a + run.size]]
         return len(said) > RUN_WORDS and len(telling.intersection(said)) > LEAST_WORDS
 
 
@@ -136,12 +149,14 @@ def failure_of(reason: str) -> Failure:
     """Return what identifies a failure with this message."""
     reason = one_line(reason, REASON_CHARACTERS)
     said = _MODULE.sub("", _TEST.sub(" ", reason))
-    files = [match.rstrip("/").rpartition("/")[2] for match in _PATH.findall(said)]
-    said = _HEX.sub(" ", _PATH.sub(" ", said))
     quoted = (name.lower() for name in _QUOTED.findall(said) if not _ID.search(name))
     names = (name.lower() for groups in _NAMES.findall(said) for name in groups if name)
-    words = tuple(_WORDS.findall(_LOG.sub("", said).lower()))
-    return Failure(reason, words, frozenset(quoted), frozenset(names), next(filter(None, files), ""))
+    said = _LOG.sub("", said)
+    paths = _PATH.findall(said)
+    files = (path.rstrip("/").rpartition("/")[2] for path in paths)
+    words = tuple(_WORDS.findall(_HEX.sub(" ", _PATH.sub(" ", said)).lower()))
+    found = frozenset(quoted), frozenset(names), next(filter(None, files), ""), frozenset(paths)
+    return Failure(reason, words, *found)
 
 
 def family(command: str) -> str:
@@ -324,7 +339,7 @@ def error_met(error: str, hide: Callable[[str], str]) -> Failure:
     """Return what identifies the failure of a command that wrote this error. It is redacted first."""
     error = hide(error)
     reason = telling_line(error, has_failed=True)
-    lines = [one_line(line, REASON_CHARACTERS) for line in error.split("\n")]
+    lines = telling_lines(error, REASON_CHARACTERS)
     met = failure_of(next((line for line in lines if line.startswith(reason.removesuffix(" …"))), reason))
     others = map(failure_of, dict.fromkeys(lines[-MOST_LINES:]))
     return met._replace(others=tuple(one for one in others if one.words != met.words and one.tells))
