@@ -21,7 +21,7 @@ from memkit.archive.archive import Archive
 from memkit.conversation.turn import ToolCall
 from memkit.files import MOST_BYTES
 from memkit.hook.entries import OwnEntries, days, did_words, heading_words, read_days, sections_of
-from memkit.journal.tool_lines import WRAPS, Call, is_step, read_call, telling_line, telling_lines, tool_line
+from memkit.journal.tool_lines import WRAPS, Call, is_step, read_call, telling_line, tool_line
 from memkit.journal.turn_parts import read_parts
 from memkit.paths import Home
 from memkit.projects.project import Project
@@ -71,7 +71,7 @@ _NAMES = re.compile(
 """Failures of the same words differ in these: codes such as E0432, options, packages, libraries, columns, and
 names such as AccessDenied; and in quoted names, unless they have many words."""
 
-_NO_SUBJECT = STOP_WORDS["english"] | set(
+NO_SUBJECT = STOP_WORDS["english"] | set(
     """actual assert assertionerror bash cannot code command directory error errors eval exist exists exit exited
     expected failed failure failures fatal file files found got line passed process received returned status
     test tests""".split()
@@ -99,7 +99,7 @@ class Failure(NamedTuple):
     @property
     def telling(self) -> set[str]:
         """The words that say something about the cause."""
-        return {word for word in self.words if len(word) > 2} - _NO_SUBJECT
+        return {word for word in self.words if len(word) > 2} - NO_SUBJECT
 
     @property
     def tells(self) -> bool:
@@ -116,7 +116,7 @@ class Failure(NamedTuple):
         ours = self.words[: len(theirs)] if other.reason.endswith("…") else self.words
         shared = (self.quoted & other.quoted) | (self.names & other.names)
         places = _WORDS.findall(" ".join(self.paths & other.paths).lower())
-        telling = (self.telling & other.telling) | shared | (set(places) - _NO_SUBJECT)
+        telling = (self.telling & other.telling) | shared | (set(places) - NO_SUBJECT)
         is_other_file = bool(self.file and other.file) and self.file != other.file
         rest = {word for word in telling - shared if not any(word in one for one in self.quoted | other.quoted)}
         is_named = _agree(self.names, other.names) and (
@@ -180,6 +180,10 @@ class Way(NamedTuple):
     last: int | None
 
     @property
+    def failed(self) -> Call:
+        return self.calls[self.at]
+
+    @property
     def steps(self) -> list[Call]:
         """What was run and edited after the failure, before the call that passed."""
         return [step for step in self.calls[self.at + 1 : self.last] if _is_step(step)]
@@ -187,14 +191,14 @@ class Way(NamedTuple):
     @property
     def text(self) -> str:
         """The failure and what became of it, in one line."""
-        failed, shown = self.calls[self.at], list(dict.fromkeys(map(_shown, self.steps)))[-STEPS:]
-        steps, command = ", then ".join(shown), _shown(failed)
-        reason = one_line(failed.reason, SHOWN_CHARACTERS).rstrip(" .:;")
+        shown = list(dict.fromkeys(map(_shown, self.steps)))[-STEPS:]
+        steps, command = ", then ".join(shown), _shown(self.failed)
+        reason = one_line(self.failed.outcome, SHOWN_CHARACTERS).rstrip(" .:;")
         if self.last is None:
             then = f" (then {steps}; not run again)" if steps else ""
             return f"{command} failed the same way: {reason}; not solved{then}"
         passed = self.calls[self.last]
-        is_same = passed.given == failed.given
+        is_same = passed.given == self.failed.given
         again = "it passed" if is_same else f"{_shown(passed)} passed"
         after = f" after {steps}" if steps else " when it was run again" if is_same else ""
         return f"{command} failed: {reason}; {again}{after}"
@@ -211,7 +215,8 @@ def way_past(
     `turns` are those of the calls. A failure is also past when its turn edited a file, and then another
     command passed, such as one that installs what is looked at.
     """
-    numbers = [n for n, one in enumerate(calls) if one.says_why and is_same(met, failure_of(one.reason))]
+    ran = [n for n, one in enumerate(calls) if role_of(one.name) == "shell" and not one.has_passed]
+    numbers = [n for n in ran if is_same(met, failure_of(calls[n].outcome))]
     end = len(calls)
     for at in reversed(numbers):
         wanted = family(calls[at].given)
@@ -279,12 +284,12 @@ def find_fixes(project: Project, home: Home, error: str, hide: Callable[[str], s
     `error` may be a part of the message, such as "no module named yaml" or "ENOSPC".
     """
     met, whole, found = error_met(error, hide), _whole_commands(home), []
-    for calls in _sessions(project, home) if set(met.words) - _NO_SUBJECT else ():
+    for calls in _sessions(project, home) if set(met.words) - NO_SUBJECT else ():
         if way := way_past([one.line for one in calls], met, [one.id for one in calls], _is_part):
             failed, between = calls[way.at], calls[way.at + 1 : way.last]
             steps = list(dict.fromkeys(whole(one) for one in between if _is_step(one.line)))[-MOST_STEPS:]
             passed = "" if way.last is None else whole(calls[way.last])
-            found.append(Fix(*failed[1:], whole(failed), failed.line.reason, steps, passed))
+            found.append(Fix(*failed[1:], whole(failed), failed.line.outcome, steps, passed))
     return sorted(found, key=lambda one: not one.passed)
 
 
@@ -339,8 +344,8 @@ def error_met(error: str, hide: Callable[[str], str]) -> Failure:
     """Return what identifies the failure of a command that wrote this error. It is redacted first."""
     error = hide(error)
     reason = telling_line(error, has_failed=True)
-    lines = telling_lines(error, REASON_CHARACTERS)
-    met = failure_of(next((line for line in lines if line.startswith(reason.removesuffix(" …"))), reason))
+    lines = [one_line(line, REASON_CHARACTERS) for line in error.split("\n")]
+    met = failure_of(next((line for line in lines if reason.removesuffix(" …") in line), reason))
     others = map(failure_of, dict.fromkeys(lines[-MOST_LINES:]))
     return met._replace(others=tuple(one for one in others if one.words != met.words and one.tells))
 

@@ -11,14 +11,13 @@ from collections.abc import Collection, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from memkit.agents.tools import role_of
 from memkit.bullets import DECIDED, WrittenBullet, read_bullets
 from memkit.hook.entries import HOOK_BYTES, OwnEntries, did_words, heading_words, read_days
 from memkit.journal.sentences import prose_sentences
 from memkit.journal.tool_lines import Call, FileCall, names_file, read_call
 from memkit.journal.turn_parts import read_parts
 from memkit.paths import Home
-from memkit.pointers.failures import Failure, Way, way_past
+from memkit.pointers.failures import NO_SUBJECT, Failure, Way, way_past
 from memkit.pointers.prompts import Pointer, bullet_lines, is_short, own_answer, quotable_line, stated
 from memkit.privacy.redact import redact
 from memkit.projects.project import Project
@@ -32,16 +31,30 @@ MOST_CANDIDATES = 30
 WORDS_CHARACTERS, TOLD_CHARACTERS, ERROR_CHARACTERS = 400, 140, 1000
 _DONE = re.compile(  # what was done, not what was looked at
     r"(?i)\bI(?:['’]ve| have)? (?!can|check|could|did|do|found|gave|guess|look|ran|reproduced|see|saw|sus|suggest"
-    r"|think|tried|would)\w+|\bnow\b"
+    r"|think|tried|would)\w+|\bnow\b|\b(?:solved|fixed) (?:it|th)"
 )
-_REPORT = re.compile(r"(?i)(?:all|clean|committed|created|done|fixed|it['’]s|now|the (?:fix|problem)|you)\b")
 _GOES_ON = re.compile(  # a prompt that has the answer before it carried out
     r"(?i)(?:agreed|build|do (?:it|so|th(?:at|is|e)|both)|fine|go|good|great|implement|make it|ok(?:ay)?"
     r"|perfect|sure|write (?:it|that|the)|ye(?:s|p|ah))\b[^?]{0,50}\Z"
 )
 
-MOST_EDITED = 3
-"""The most files of a turn that decides about one of them."""
+CURATED, NAMED, RULE, ONLY = 10, 3, 3, 2
+"""The weights of a fact or summary that names the file, and of a sentence: it names the file, it is a rule,
+and its turn edited no other file.
+"""
+
+MOST_SHARED = 3
+"""The most words of the edited text that count."""
+
+_ANY_FILE = frozenset("app config index init main mod model setting test type util view".split())
+_RULES = re.compile(
+    r"(?i)(?<!was )(?<!were )\b(?:(?:always|never)(?! \w+ed\b)|must(?! have)|deliberately|on purpose|free of|not even"
+    r"|from now on|(?<!I )(?:do|should|may) not|(?<!I )(?:do|should|must)n['’]t|keep|leave (?:it|the|this|that)"
+    r"|nie(?:mals)?|immer|jamais|toujours|nunca|siempre)\b"
+)
+_LIMITS = re.compile(r"(?i)\A(?!.*\b(?:had|was|were)\b).*\b(?:at (?:least|most)|exactly|only|no (?!change|longer|more|need|other))\b")
+_DOCUMENT = re.compile(r"(?i)\.(?:md|rst|txt)$")
+"""Of a document, what its turn says of something else is no decision."""
 
 
 class Moments:
@@ -80,70 +93,86 @@ class Moments:
 
     def _told(self, way: Way, met: Failure, turns: Collection[int]) -> str:
         """Return what the answers of some turns say of the edits that got past a failure."""
-        steps = way.steps
-        if not any(role_of(step.name) == "edit" for step in steps):
-            return ""
         answers = [self._answer(at, self._corpus.turn_text(at)) for at in turns]
-        words = {*met.words, *re.findall(r"\w{3,}", " ".join(step.given for step in steps).lower())}
-        said = [one for answer in answers for one in prose_sentences(answer)]
-        said = [one for one in said if _DONE.search(one) or _shared(one, words) > 1]
-        told = max(said, key=lambda one: (_DONE.search(one) is not None, _shared(one, words)), default="")
+        words = _words(" ".join([met.reason, way.failed.outcome, *(step.given for step in way.steps)]))
+        said = prose_sentences("\n\n".join(answers))
+        ranked = [(_DONE.search(one) is not None, len(words & _words(one)), one) for one in said]
+        told = max((one for one in ranked if any(one[:2])), key=lambda one: one[:2], default=(0, 0, ""))[2]
         told = one_line(told.rstrip("."), TOLD_CHARACTERS)
         return told if any(told in answer for answer in answers) else redact(told)
 
-    def decision(self, paths: Collection[str], session: str, shown: Collection[str]) -> Pointer | None:
-        """Return the newest decision about a file, which `paths` name relative to the project; or None.
+    def decision(
+        self, paths: Collection[str], session: str, shown: Collection[str], edited: str = ""
+    ) -> Pointer | None:
+        """Return what was decided about a file, which `paths` name relative to the project; or None.
 
-        That is a line `Decided: …` that names the file, or rests on a turn that edited it, or what such a
-        turn states. A line outside of turns comes first. Leave out `session` itself, and ids in `shown`.
+        That is what says most about the file and the text that is `edited`, else the newest: a line
+        `Decided: …`, or what a turn states. Leave out `session` itself, and ids in `shown`.
         """
-        newest = sorted(np.flatnonzero(self._holding(paths)).tolist(), key=self._age)[:MOST_CANDIDATES]
-        for position in sorted(newest, key=lambda one: self._corpus.name("kind", one) == "turn"):
-            for words in self._decided(position, paths) if self._is_here(position, session) else ():
-                pointer = self._pointer(position, words)
-                if pointer.id not in shown:
-                    return pointer
-        return None
+        best, about, found = 0, _words(edited), None
+        for position in sorted(np.flatnonzero(self._holding(paths)).tolist(), key=self._age)[:MOST_CANDIDATES]:
+            for weight, words in self._decided(position, paths) if self._is_here(position, session) else ():
+                weight += min(len(about & _words(words)), MOST_SHARED)
+                pointer = self._pointer(position, words) if weight > best else None
+                if pointer and pointer.id not in shown:
+                    best, found = weight, pointer
+        return found
 
-    def _decided(self, position: int, paths: Collection[str]) -> Iterator[str]:
-        """Yield the decisions about the file in a chunk, or in the bullets that its turn proves."""
+    def _decided(self, position: int, paths: Collection[str]) -> Iterator[tuple[int, str]]:
+        """Yield the decisions about the file in a chunk, or in the bullets that its turn proves, by weight."""
         chunk, section = self._corpus.chunk(position), self._corpus.turn_text(position)
-        said = bullet_lines(chunk) if chunk.kind in ("fact", "summary") else []
-        lines = [line for line in said if _is_named(line, paths)]
-        edits = [one for one in read_parts(section).file_calls if one.is_edit] if chunk.kind == "turn" else []
-        if any(one.is_at(paths) for one in edits):
-            lines = [bullet.text for bullet in self._bullets(position) if not bullet.is_doubted]
-        yield from (line for line in lines if line.startswith(DECIDED) and line in self._own)
-        if chunk.kind == "turn" and (words := self._stated(position, section, edits, paths)):
-            yield words
+        lines = bullet_lines(chunk) if chunk.kind in ("fact", "summary") else []
+        lines = [line for line in lines if line.startswith(DECIDED) and line in self._own]
+        yield from ((CURATED, line) for line in lines if _is_named(line, paths))
+        if chunk.kind != "turn":
+            return
+        calls = read_parts(section).file_calls
+        edits = [one for one in calls if one.is_edit]
+        is_edited, kin = any(one.is_at(paths) for one in edits), _kin(next(iter(paths)))
+        others = {one.path for one in edits if not one.is_at(paths) and "test" not in one.path.lower()}
+        spans = re.findall(r"`([^`\s]+/[^`\s]+)`", section)
+        is_named = not edits and bool(spans) and all(_is_named(span, paths) for span in spans)
+        is_only = is_named or (is_edited and not others and not _DOCUMENT.search(next(iter(paths))))
+        for bullet in self._bullets(position) if is_edited else ():
+            decided = is_only and bullet.turns[-1:] == tuple(self._corpus.turns(position)[:1])
+            weight = NAMED * _is_named(bullet.text, paths) + ONLY * decided + bool(kin & _stems(bullet.text))
+            if weight and bullet.text.startswith(DECIDED) and not bullet.is_doubted and bullet.text in self._own:
+                yield RULE + weight, bullet.text
+        if is_edited or any(one.is_at(paths) for one in calls) or _is_named(section, paths):
+            yield from self._stated(position, section, paths, kin if is_edited else set(), is_only)
 
-    def _stated(self, position: int, section: str, edits: list[FileCall], paths: Collection[str]) -> str:
-        """Return what a turn decides about the file that it edited or names by its path, or "".
+    def _stated(
+        self, position: int, section: str, paths: Collection[str], kin: set[str], is_only: bool
+    ) -> Iterator[tuple[int, str]]:
+        """Yield what a turn states about the file that it edited, read, or names: at most two sentences.
 
-        Without words of a decision, it may still explain a file that it only names or that it created, or the
-        prompt decides.
+        An agreed answer before it counts if the turn edited this file only.
         """
-        from memkit.journal.decisions import decisions  # 0.02 s to compile its table
-
         parts, answer = read_parts(section), self._answer(position, section)
-        is_named = any(_is_named(span, paths) for span in re.findall(r"`([^`\s]+/[^`\s]+)`", answer))
-        is_edited = len({one.path for one in edits}) <= MOST_EDITED and any(one.is_at(paths) for one in edits)
-        if not is_named and not is_edited:
-            return ""
-        words = stated(answer)
-        if not words and is_edited and _GOES_ON.match(parts.prompt):
+        if is_only and _GOES_ON.match(parts.prompt):
             turns = self._session(position)
             for before in turns[: next(n for n, at in enumerate(turns) if at >= position)][-1:]:
-                words = stated(self._answer(before, self._corpus.turn_text(before)))
-        is_new = is_edited and any(line.startswith("Write ") for line in parts.tools)
-        is_told = is_edited and bool(decisions(parts.prompt))
-        explains = (is_new if edits else is_named) and not _REPORT.match(answer)
-        is_repair = any(read_call(line).says_why for line in parts.tools)
-        if not words and (is_told or explains) and is_short(answer) and not is_repair:
-            title = heading_words(self._corpus.chunk(position).heading).partition(" ")[2]
-            words = f"{title} → {one_line(answer.replace('**', ''))}"
-        # Without emphasis, parts of a secret can join.
-        return words if words in answer else redact(words)
+                answer = f"{stated(self._answer(before, self._corpus.turn_text(before)))}\n\n{answer}"
+        from memkit.journal.decisions import decisions  # 0.02 s to compile its table
+
+        decides, weights = stated(answer), list[tuple[int, int, str]]()
+        is_told = bool(decisions(parts.prompt))
+        folders = [folder for path in paths if "/" in (folder := path.rpartition("/")[0])]
+        is_prose, rules = is_short(answer), False
+        for number, one in enumerate(prose_sentences(answer)):
+            is_named = _is_named(one, paths) or any(folder in one for folder in folders)
+            is_rule = one in decides or _RULES.search(one) is not None
+            is_near = is_only and is_prose and not (re.search(r"`[^`\s]+/[^`\s]+`", one) and not is_named)
+            is_kin, is_limit = bool(kin & _stems(one)), _LIMITS.search(one) is not None
+            rules |= (is_rule and is_kin) or ((is_rule or is_told) and is_near)
+            rules |= is_named and (is_rule or is_told or is_limit)
+            is_about = is_named or (is_rule and (is_near or is_kin))
+            weight = NAMED * is_named + RULE * is_rule + ONLY * is_near
+            weights.append((weight * is_about, -number, one))
+        told = sorted(sorted(weights)[-2:], key=lambda one: -one[1]) if rules else []
+        words = " ".join(one for weight, _, one in told if weight)
+        if words:  # Without emphasis, parts of a secret can join.
+            yield sum(weight for weight, _, _ in told), words if words in answer else redact(words)
 
     def _answer(self, position: int, section: str) -> str:
         heading = heading_words(self._corpus.chunk(position).heading)
@@ -200,8 +229,20 @@ class Moments:
         return Pointer(self._corpus.shown_id(position), day, shown, is_superseded)
 
 
-def _shared(text: str, words: Collection[str]) -> int:
-    return len(set(re.findall(r"[^\W_]{3,}", text.lower())).intersection(words))
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[^\W_]{3,}", text.lower())) - NO_SUBJECT
+
+
+def _stems(text: str) -> set[str]:
+    """Return the starts of the words in a text or path: "reserve" and "reservations" have the same."""
+    words = _words(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text))
+    return {word.rstrip("s")[:6] for word in words} - _ANY_FILE
+
+
+def _kin(path: str) -> set[str]:
+    """Return the stems that name a file: those of its name, and of its directory if that is not a top one."""
+    parts = path.rpartition(".")[0].split("/")
+    return _stems(" ".join([*parts[1:][-2:-1], parts[-1]]))
 
 
 def _is_named(words: str, paths: Collection[str]) -> bool:

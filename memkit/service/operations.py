@@ -102,8 +102,11 @@ class MomentPointers:
     def before_edit(
         self, searcher: Searcher, project: Project, asked: Arguments, shown: Collection[str]
     ) -> list[Pointer]:
-        """Return the newest decision about `file`, an absolute path, when a session first edits it."""
-        file, session = encodable(str(asked["file"])), str(asked["session"])
+        """Return what was decided about `file`, an absolute path, when a session first edits it.
+
+        Of the `edited` text, the words only rank the decisions.
+        """
+        file, session, edited = encodable(str(asked["file"])), str(asked["session"]), asked.get("edited")
         offered = self._edited.get((session, file))
         if offered is not None and (not offered or offered in shown):  # else it came too late
             return []
@@ -112,7 +115,7 @@ class MomentPointers:
         paths = {os.path.relpath(file, one) for one in places if one and file.startswith(one + os.sep)}
         if not paths:
             return []
-        found = Moments(searcher.corpus, project, self._home).decision(paths, session, shown)
+        found = Moments(searcher.corpus, project, self._home).decision(paths, session, shown, str(edited or ""))
         self._edited[session, file] = found.id if found else ""
         while len(self._edited) > MOST_EDITED:
             self._edited.popitem(last=False)
