@@ -113,8 +113,8 @@ def telling_line(result: str, *, has_failed: bool, first: bool = False) -> str:
     if not lines:
         return ""
     if has_failed:
-        blamed = _BLAMED.search(result)
-        return _reason(lines if blamed is None or WRAPS.search(blamed[1]) else telling_lines(blamed[1], limit))
+        blamed = [one for one in _BLAMED.findall(result) if not WRAPS.search(one)]
+        return _reason(telling_lines(blamed[0], limit) if blamed else lines)
     if first:
         return lines[0]
     for pattern in _RESULTS:

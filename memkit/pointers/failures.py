@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
@@ -28,14 +28,10 @@ from memkit.projects.project import Project
 from memkit.subject import STOP_WORDS
 from memkit.text import one_line
 
-ALIKE, LEAST_WORDS = 0.8, 2
-"""The least share of their words that both messages have, and of telling ones: "1 failed" has none."""
-
-PART_WORDS, RUN_WORDS = 4, 4
-"""Else, one has all telling words of the other, which are so many; or both have runs of so many words."""
-
-MOST_LINES = 40
-"""The last lines of an output to compare."""
+ALIKE, LEAST_WORDS, PART_WORDS, RUN_WORDS, MOST_LINES = 0.8, 2, 4, 4, 40
+"""The least share of their words that both messages have, and of telling ones: "1 failed" has none. Else one
+has all of so many telling words of the other, or both have runs of so many words. Last, the lines to compare.
+"""
 
 STEPS, MOST_STEPS = 2, 6  # the last ones before the call that passed: in a pointer, and in `memkit fix`
 COMMAND_CHARACTERS, SHOWN_CHARACTERS, REASON_CHARACTERS = 60, 90, 300
@@ -71,10 +67,10 @@ _NAMES = re.compile(
 """Failures of the same words differ in these: codes such as E0432, options, packages, libraries, columns, and
 names such as AccessDenied; and in quoted names, unless they have many words."""
 
-NO_SUBJECT = STOP_WORDS["english"] | set(
-    """actual assert assertionerror bash cannot code command directory error errors eval exist exists exit exited
-    expected failed failure failures fatal file files found got line passed process received returned status
-    test tests""".split()
+NO_SUBJECT = STOP_WORDS["english"].union(
+    """actual assert assertionerror bash cannot code command directory error errors eval exist exists exit
+    exited expected failed failure failures fatal file files found got line passed process received returned
+    status test tests""".split()
 )
 _CLASS = re.compile(r"(?:error|exception)$")
 _CUT, _PARTS, _ID = re.compile(r"[…\\]\Z|<<"), re.compile(r"&&|\|\|?|[;\n]"), re.compile(r"[-_.:]\w*\d|^\d")
@@ -83,7 +79,7 @@ _INSTALLS = frozenset({"add", "install", "remove", "uninstall"})
 
 
 class Failure(NamedTuple):
-    """The identity of a failure: the message, its words, the names in it, and the file that it names.
+    """The identity of a failure: the message, its words, and the quoted and other names and paths in it.
 
     One that was just met has the `other` lines of the output: each may tell more than the message.
     """
@@ -92,53 +88,43 @@ class Failure(NamedTuple):
     words: tuple[str, ...]
     quoted: frozenset[str]
     names: frozenset[str]
-    file: str
     paths: frozenset[str]
     others: tuple[Failure, ...] = ()
 
-    @property
-    def telling(self) -> set[str]:
-        """The words that say something about the cause."""
-        return {word for word in self.words if len(word) > 2} - NO_SUBJECT
-
-    @property
-    def tells(self) -> bool:
-        """Whether the message says anything about the cause."""
-        return self.matches(self)
-
     def matches(self, other: Failure) -> bool:
-        """Return whether two failures are the same."""
+        """Return whether two failures are the same. One that tells no cause is not the same as itself."""
         return any(one._is(other) for one in (self, *self.others))
 
     def _is(self, other: Failure) -> bool:
-        """Of a message that was cut, the other may have more."""
+        """Of a message that was cut, the other may have more. Many messages have the same start."""
         theirs = other.words[: len(self.words)] if self.reason.endswith("…") else other.words
         ours = self.words[: len(theirs)] if other.reason.endswith("…") else self.words
         shared = (self.quoted & other.quoted) | (self.names & other.names)
-        places = _WORDS.findall(" ".join(self.paths & other.paths).lower())
-        telling = (self.telling & other.telling) | shared | (set(places) - NO_SUBJECT)
-        is_other_file = bool(self.file and other.file) and self.file != other.file
-        rest = {word for word in telling - shared if not any(word in one for one in self.quoted | other.quoted)}
-        is_named = _agree(self.names, other.names) and (
-            _agree(self.quoted, other.quoted) or len(rest) >= 3 * LEAST_WORDS
-        )
+        places = _telling(_WORDS.findall(" ".join(self.paths & other.paths).lower()))
+        said = _telling(self.words) & _telling(other.words)
+        telling = said | shared | places
+        rest = [word for word in said if not any(word in name for name in self.quoted | other.quoted)]
+        is_named = _agree(self.quoted, other.quoted) or len(rest) >= 3 * LEAST_WORDS
+        is_other_file = bool(self.paths and other.paths) and self.paths.isdisjoint(other.paths)
         is_wrapped = WRAPS.search(self.reason) or WRAPS.search(other.reason)
-        if len(telling) < LEAST_WORDS + is_other_file or is_wrapped or not is_named:
+        if len(telling) < LEAST_WORDS + is_other_file or is_wrapped:
             return False
-        both = set(ours) & set(theirs)
-        if len(both) >= ALIKE * len({*ours, *theirs}):
-            return True
-        if len(telling) <= LEAST_WORDS:
+        if not (is_named and _agree(self.names, other.names)):
             return False
-        least = {word for word in min(self.telling, other.telling, key=len) if not _CLASS.search(word)}
-        if len(least) >= PART_WORDS and least <= telling:
+        if len({*ours} & {*theirs}) >= ALIKE * len({*ours, *theirs}):
             return True
+        least = {word for word in min(map(_telling, (ours, theirs)), key=len) if not _CLASS.search(word)}
+        if len(telling) <= LEAST_WORDS or (len(least) >= PART_WORDS and least <= telling):
+            return len(telling) > LEAST_WORDS
         runs = SequenceMatcher(None, self.words, other.words, autojunk=False).get_matching_blocks()
-        if runs[0].size == min(len(self.words), len(other.words)):
-            return True
-        later = [run for run in runs if run.size >= RUN_WORDS and (run.a or run.b)]  # many have the same start
-        said = [word for run in later for word in self.words[run.a : run.a + run.size]]
-        return len(said) > RUN_WORDS and len(telling.intersection(said)) > LEAST_WORDS
+        ends = [run for run in runs if run.size >= RUN_WORDS and (run.a or run.b)]
+        both = [word for run in ends for word in self.words[run.a : run.a + run.size]]
+        is_whole = runs[0].size == min(len(self.words), len(other.words))
+        return is_whole or (len(both) > RUN_WORDS and len(telling.intersection(both)) > LEAST_WORDS)
+
+
+def _telling(words: Iterable[str]) -> set[str]:
+    return {word for word in words if len(word) > 2} - NO_SUBJECT
 
 
 def _agree(one: frozenset[str], other: frozenset[str]) -> bool:
@@ -152,11 +138,8 @@ def failure_of(reason: str) -> Failure:
     quoted = (name.lower() for name in _QUOTED.findall(said) if not _ID.search(name))
     names = (name.lower() for groups in _NAMES.findall(said) for name in groups if name)
     said = _LOG.sub("", said)
-    paths = _PATH.findall(said)
-    files = (path.rstrip("/").rpartition("/")[2] for path in paths)
     words = tuple(_WORDS.findall(_HEX.sub(" ", _PATH.sub(" ", said)).lower()))
-    found = frozenset(quoted), frozenset(names), next(filter(None, files), ""), frozenset(paths)
-    return Failure(reason, words, *found)
+    return Failure(reason, words, frozenset(quoted), frozenset(names), frozenset(_PATH.findall(said)))
 
 
 def family(command: str) -> str:
@@ -180,10 +163,6 @@ class Way(NamedTuple):
     last: int | None
 
     @property
-    def failed(self) -> Call:
-        return self.calls[self.at]
-
-    @property
     def steps(self) -> list[Call]:
         """What was run and edited after the failure, before the call that passed."""
         return [step for step in self.calls[self.at + 1 : self.last] if _is_step(step)]
@@ -191,14 +170,14 @@ class Way(NamedTuple):
     @property
     def text(self) -> str:
         """The failure and what became of it, in one line."""
-        shown = list(dict.fromkeys(map(_shown, self.steps)))[-STEPS:]
-        steps, command = ", then ".join(shown), _shown(self.failed)
-        reason = one_line(self.failed.outcome, SHOWN_CHARACTERS).rstrip(" .:;")
+        failed, shown = self.calls[self.at], list(dict.fromkeys(map(_shown, self.steps)))[-STEPS:]
+        steps, command = ", then ".join(shown), _shown(failed)
+        reason = one_line(failed.outcome, SHOWN_CHARACTERS).rstrip(" .:;")
         if self.last is None:
             then = f" (then {steps}; not run again)" if steps else ""
             return f"{command} failed the same way: {reason}; not solved{then}"
         passed = self.calls[self.last]
-        is_same = passed.given == self.failed.given
+        is_same = passed.given == failed.given
         again = "it passed" if is_same else f"{_shown(passed)} passed"
         after = f" after {steps}" if steps else " when it was run again" if is_same else ""
         return f"{command} failed: {reason}; {again}{after}"
@@ -347,7 +326,7 @@ def error_met(error: str, hide: Callable[[str], str]) -> Failure:
     lines = [one_line(line, REASON_CHARACTERS) for line in error.split("\n")]
     met = failure_of(next((line for line in lines if reason.removesuffix(" …") in line), reason))
     others = map(failure_of, dict.fromkeys(lines[-MOST_LINES:]))
-    return met._replace(others=tuple(one for one in others if one.words != met.words and one.tells))
+    return met._replace(others=tuple(one for one in others if one.matches(one)))
 
 
 def _uses(command: str, tool: str) -> bool:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from memkit.bullets import DECIDED, WrittenBullet, read_bullets
 from memkit.hook.entries import HOOK_BYTES, OwnEntries, did_words, heading_words, read_days
 from memkit.journal.sentences import prose_sentences
-from memkit.journal.tool_lines import Call, FileCall, names_file, read_call
+from memkit.journal.tool_lines import Call, names_file, read_call
 from memkit.journal.turn_parts import read_parts
 from memkit.paths import Home
 from memkit.pointers.failures import NO_SUBJECT, Failure, Way, way_past
@@ -30,31 +30,25 @@ MOST_CANDIDATES = 30
 
 WORDS_CHARACTERS, TOLD_CHARACTERS, ERROR_CHARACTERS = 400, 140, 1000
 _DONE = re.compile(  # what was done, not what was looked at
-    r"(?i)\bI(?:['’]ve| have)? (?!can|check|could|did|do|found|gave|guess|look|ran|reproduced|see|saw|sus|suggest"
-    r"|think|tried|would)\w+|\bnow\b|\b(?:solved|fixed) (?:it|th)"
-)
-_GOES_ON = re.compile(  # a prompt that has the answer before it carried out
-    r"(?i)(?:agreed|build|do (?:it|so|th(?:at|is|e)|both)|fine|go|good|great|implement|make it|ok(?:ay)?"
-    r"|perfect|sure|write (?:it|that|the)|ye(?:s|p|ah))\b[^?]{0,50}\Z"
+    r"(?i)\bI(?:['’]ve| have)? (?!can|check|could|did|do|found|gave|guess|look|ran|reproduced|see|saw|sus"
+    r"|suggest|think|tried|would)\w+|\bnow\b|\b(?:solved|fixed) (?:it|th)"
 )
 
-CURATED, NAMED, RULE, ONLY = 10, 3, 3, 2
-"""The weights of a fact or summary that names the file, and of a sentence: it names the file, it is a rule,
-and its turn edited no other file.
+NAMED, RULE, ONLY, MOST_SHARED = 3, 3, 2, 3
+"""The weights of a decision that names the file, is a rule, or is of a turn that edited no other file. At
+most so many words of the edited text count, each one.
 """
 
-MOST_SHARED = 3
-"""The most words of the edited text that count."""
-
-_ANY_FILE = frozenset("app config index init main mod model setting test type util view".split())
 _RULES = re.compile(
-    r"(?i)(?<!was )(?<!were )\b(?:(?:always|never)(?! \w+ed\b)|must(?! have)|deliberately|on purpose|free of|not even"
-    r"|from now on|(?<!I )(?:do|should|may) not|(?<!I )(?:do|should|must)n['’]t|keep|leave (?:it|the|this|that)"
+    r"(?i)(?<!was )(?<!were )(?<!I )\b(?:(?:always|never)(?! \w+ed\b)|must(?! have)|(?:do|should|may) not"
+    r"|not even|(?:do|should|must)n['’]t|deliberately|on purpose|free of|from now on|keep|leave (?:it|the|this|that)"
     r"|nie(?:mals)?|immer|jamais|toujours|nunca|siempre)\b"
 )
-_LIMITS = re.compile(r"(?i)\A(?!.*\b(?:had|was|were)\b).*\b(?:at (?:least|most)|exactly|only|no (?!change|longer|more|need|other))\b")
-_DOCUMENT = re.compile(r"(?i)\.(?:md|rst|txt)$")
-"""Of a document, what its turn says of something else is no decision."""
+_LIMITS = re.compile(
+    r"(?i)\A(?!.*\b(?:had|was|were)\b).*\b(?:at (?:least|most)|exactly|only|no (?!change|longer|more|need))"
+)
+_DOCUMENT = re.compile(r"(?i)\.(?:md|rst|txt)$")  # its turn's rules are about the code
+_ANY_FILE = frozenset("app config index init main mod model setting test type util view".split())
 
 
 class Moments:
@@ -71,7 +65,7 @@ class Moments:
 
         If none did, return the newest one that met it; else None.
         """
-        if not (met.tells or met.others):
+        if not met.matches(met) and not met.others:
             return None
         said = " ".join(one.reason for one in (met, *met.others))
         scores = self._corpus.match(said[:ERROR_CHARACTERS]).scores
@@ -94,7 +88,7 @@ class Moments:
     def _told(self, way: Way, met: Failure, turns: Collection[int]) -> str:
         """Return what the answers of some turns say of the edits that got past a failure."""
         answers = [self._answer(at, self._corpus.turn_text(at)) for at in turns]
-        words = _words(" ".join([met.reason, way.failed.outcome, *(step.given for step in way.steps)]))
+        words = _words(" ".join([met.reason, way.calls[way.at].outcome, *(step.given for step in way.steps)]))
         said = prose_sentences("\n\n".join(answers))
         ranked = [(_DONE.search(one) is not None, len(words & _words(one)), one) for one in said]
         told = max((one for one in ranked if any(one[:2])), key=lambda one: one[:2], default=(0, 0, ""))[2]
@@ -110,7 +104,8 @@ class Moments:
         `Decided: …`, or what a turn states. Leave out `session` itself, and ids in `shown`.
         """
         best, about, found = 0, _words(edited), None
-        for position in sorted(np.flatnonzero(self._holding(paths)).tolist(), key=self._age)[:MOST_CANDIDATES]:
+        newest = sorted(np.flatnonzero(self._holding(paths)).tolist(), key=self._age)[:MOST_CANDIDATES]
+        for position in newest:
             for weight, words in self._decided(position, paths) if self._is_here(position, session) else ():
                 weight += min(len(about & _words(words)), MOST_SHARED)
                 pointer = self._pointer(position, words) if weight > best else None
@@ -119,59 +114,46 @@ class Moments:
         return found
 
     def _decided(self, position: int, paths: Collection[str]) -> Iterator[tuple[int, str]]:
-        """Yield the decisions about the file in a chunk, or in the bullets that its turn proves, by weight."""
-        chunk, section = self._corpus.chunk(position), self._corpus.turn_text(position)
-        lines = bullet_lines(chunk) if chunk.kind in ("fact", "summary") else []
-        lines = [line for line in lines if line.startswith(DECIDED) and line in self._own]
-        yield from ((CURATED, line) for line in lines if _is_named(line, paths))
-        if chunk.kind != "turn":
-            return
-        calls = read_parts(section).file_calls
-        edits = [one for one in calls if one.is_edit]
-        is_edited, kin = any(one.is_at(paths) for one in edits), _kin(next(iter(paths)))
-        others = {one.path for one in edits if not one.is_at(paths) and "test" not in one.path.lower()}
-        spans = re.findall(r"`([^`\s]+/[^`\s]+)`", section)
-        is_named = not edits and bool(spans) and all(_is_named(span, paths) for span in spans)
-        is_only = is_named or (is_edited and not others and not _DOCUMENT.search(next(iter(paths))))
-        for bullet in self._bullets(position) if is_edited else ():
-            decided = is_only and bullet.turns[-1:] == tuple(self._corpus.turns(position)[:1])
-            weight = NAMED * _is_named(bullet.text, paths) + ONLY * decided + bool(kin & _stems(bullet.text))
-            if weight and bullet.text.startswith(DECIDED) and not bullet.is_doubted and bullet.text in self._own:
-                yield RULE + weight, bullet.text
-        if is_edited or any(one.is_at(paths) for one in calls) or _is_named(section, paths):
-            yield from self._stated(position, section, paths, kin if is_edited else set(), is_only)
+        """Yield the decisions about the file in a chunk or in the bullets that its turn proves, weighed."""
+        chunk, parts = self._corpus.chunk(position), read_parts(self._corpus.turn_text(position))
+        lines = [(line, False) for line in (bullet_lines(chunk) if chunk.kind in ("fact", "summary") else ())]
+        edits = [one for one in parts.file_calls if one.is_edit] if chunk.kind == "turn" else []
+        kin, is_only = set[str](), False
+        if any(one.is_at(paths) for one in edits):
+            others = [one for one in edits if not one.is_at(paths) and "test" not in one.path.lower()]
+            path = next(iter(paths))
+            kin, is_only = _kin(path), not others and not _DOCUMENT.search(path)
+            bullets = [one for one in self._bullets(position) if not one.is_doubted]
+            lines = [(one.text, one.turns[-1:] == (self._corpus.turns(position)[0],)) for one in bullets]
+        for line, is_last in lines:
+            weight = NAMED * _is_named(line, paths) + ONLY * (is_only and is_last) + bool(kin & _stems(line))
+            if weight and line.startswith(DECIDED) and line in self._own:
+                yield weight + RULE * (2 if chunk.kind == "fact" else 1), line
+        if chunk.kind == "turn":
+            yield from self._stated(position, paths, kin, is_only)
 
     def _stated(
-        self, position: int, section: str, paths: Collection[str], kin: set[str], is_only: bool
+        self, position: int, paths: Collection[str], kin: set[str], is_only: bool
     ) -> Iterator[tuple[int, str]]:
-        """Yield what a turn states about the file that it edited, read, or names: at most two sentences.
-
-        An agreed answer before it counts if the turn edited this file only.
-        """
-        parts, answer = read_parts(section), self._answer(position, section)
-        if is_only and _GOES_ON.match(parts.prompt):
-            turns = self._session(position)
-            for before in turns[: next(n for n, at in enumerate(turns) if at >= position)][-1:]:
-                answer = f"{stated(self._answer(before, self._corpus.turn_text(before)))}\n\n{answer}"
+        """Yield what a turn states as a rule about the file that it edited or names: two sentences."""
         from memkit.journal.decisions import decisions  # 0.02 s to compile its table
 
-        decides, weights = stated(answer), list[tuple[int, int, str]]()
-        is_told = bool(decisions(parts.prompt))
-        folders = [folder for path in paths if "/" in (folder := path.rpartition("/")[0])]
-        is_prose, rules = is_short(answer), False
+        section = self._corpus.turn_text(position)
+        answer = self._answer(position, section)
+        decides, is_told = stated(answer), bool(decisions(read_parts(section).prompt))
+        folders = {folder for path in paths if "/" in (folder := path.rpartition("/")[0])}
+        told, is_decided, is_near = list[tuple[int, int, str]](), False, is_only and is_short(answer)
         for number, one in enumerate(prose_sentences(answer)):
             is_named = _is_named(one, paths) or any(folder in one for folder in folders)
             is_rule = one in decides or _RULES.search(one) is not None
-            is_near = is_only and is_prose and not (re.search(r"`[^`\s]+/[^`\s]+`", one) and not is_named)
-            is_kin, is_limit = bool(kin & _stems(one)), _LIMITS.search(one) is not None
-            rules |= (is_rule and is_kin) or ((is_rule or is_told) and is_near)
-            rules |= is_named and (is_rule or is_told or is_limit)
-            is_about = is_named or (is_rule and (is_near or is_kin))
-            weight = NAMED * is_named + RULE * is_rule + ONLY * is_near
-            weights.append((weight * is_about, -number, one))
-        told = sorted(sorted(weights)[-2:], key=lambda one: -one[1]) if rules else []
-        words = " ".join(one for weight, _, one in told if weight)
-        if words:  # Without emphasis, parts of a secret can join.
+            is_mine = is_near and (is_named or not re.search(r"`[^`\s]+/[^`\s]+`", one))
+            if is_named or (is_rule and (is_mine or kin & _stems(one))):
+                is_decided |= is_rule or is_told or _LIMITS.search(one) is not None
+                told.append((NAMED * is_named + RULE * is_rule + ONLY * is_mine, -number, one))
+        told = sorted(sorted(told)[-2:], key=lambda one: -one[1])
+        if is_decided:
+            words = " ".join(one for _, _, one in told)
+            # Without emphasis, parts of a secret can join.
             yield sum(weight for weight, _, _ in told), words if words in answer else redact(words)
 
     def _answer(self, position: int, section: str) -> str:
@@ -235,14 +217,13 @@ def _words(text: str) -> set[str]:
 
 def _stems(text: str) -> set[str]:
     """Return the starts of the words in a text or path: "reserve" and "reservations" have the same."""
-    words = _words(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text))
-    return {word.rstrip("s")[:6] for word in words} - _ANY_FILE
+    return {word.rstrip("s")[:6] for word in _words(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text))} - _ANY_FILE
 
 
 def _kin(path: str) -> set[str]:
     """Return the stems that name a file: those of its name, and of its directory if that is not a top one."""
-    parts = path.rpartition(".")[0].split("/")
-    return _stems(" ".join([*parts[1:][-2:-1], parts[-1]]))
+    folders, _, name = path.rpartition("/")
+    return _stems(f"{folders.partition('/')[2].rpartition('/')[2]} {name.rpartition('.')[0]}")
 
 
 def _is_named(words: str, paths: Collection[str]) -> bool:

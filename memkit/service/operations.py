@@ -106,7 +106,7 @@ class MomentPointers:
 
         Of the `edited` text, the words only rank the decisions.
         """
-        file, session, edited = encodable(str(asked["file"])), str(asked["session"]), asked.get("edited")
+        file, session = encodable(str(asked["file"])), str(asked["session"])
         offered = self._edited.get((session, file))
         if offered is not None and (not offered or offered in shown):  # else it came too late
             return []
@@ -115,7 +115,8 @@ class MomentPointers:
         paths = {os.path.relpath(file, one) for one in places if one and file.startswith(one + os.sep)}
         if not paths:
             return []
-        found = Moments(searcher.corpus, project, self._home).decision(paths, session, shown, str(edited or ""))
+        edited, moments = str(asked.get("edited", "")), Moments(searcher.corpus, project, self._home)
+        found = moments.decision(paths, session, shown, edited)
         self._edited[session, file] = found.id if found else ""
         while len(self._edited) > MOST_EDITED:
             self._edited.popitem(last=False)

@@ -68,7 +68,7 @@ def test_names_codes_and_options_tell_failures_apart(one: str, other: str) -> No
     ["1 failed, 2 passed", "Exit code 1", "assert 1 == 2", "ls: /a/b: No such file or directory", "[lint:go] ERROR task failed", "Sibling tool call errored", "panic: runtime error: index out of range [5]"],
 )
 def test_a_message_without_a_cause_tells_nothing(reason: str) -> None:
-    assert not failure_of(reason).tells
+    assert not failure_of(reason).matches(failure_of(reason))
 
 
 def test_the_last_exception_of_a_chain_identifies_the_failure() -> None:

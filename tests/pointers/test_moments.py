@@ -101,14 +101,10 @@ def test_the_sentence_that_decides(answer: str, expected: str) -> None:
     assert stated(answer) == expected
 
 
-ASKED = "The generator is `deploy/export.py`. A file per month, never with semicolons."
-
-
 @pytest.mark.parametrize(
     ("turns", "text"),
     [
-        ([("Read a.py", ASKED)], ASKED),
-        ([("Read a.py", "We keep one file per month. It is in `deploy/export.py`.")], "We keep one file per month. It is in `deploy/export.py`."),
+        ([("Read a.py", "We keep one file per month in `deploy/export.py`.")], "We keep one file per month in `deploy/export.py`."),
         ([("Write deploy/export.py", "A file per month, with semicolons.")], ""),
         ([("Edit deploy/export.py\n- Edit tests/test_export.py", "Sorted. The totals are in cents and must not be floats.")], "The totals are in cents and must not be floats."),
         ([("Edit deploy/export.py\n- Edit a.py", "The totals in a.py are in cents, never floats.")], ""),
@@ -116,7 +112,7 @@ ASKED = "The generator is `deploy/export.py`. A file per month, never with semic
         ([("Edit deploy/export.py", "The total was never set, and `lib/sum.py` must know it.")], ""),
         ([("Edit deploy/export.py", "From now on there is a file per month.")], "From now on there is a file per month."),
         ([("Edit deploy/export.py", "Fixed the typo in the heading.")], ""),
-        ([(FAILED, ASKED)], ASKED),
+        ([("Read a.py", "We keep one file per month. It is in `deploy/export.py`.")], ""),
         ([("Read a.py", "A file per month, never two.\n\n- one\n- `deploy/export.py`")], ""),
         ([("Read a.py", "The mails were sent with deploy/export.py, only once.")], ""),
         ([(f"Edit {' - Edit '.join('abcd')}\n- Edit b.py\n- Edit c.py\n- Edit d.py\n- Edit deploy/export.py", "We keep it.")], ""),
@@ -126,16 +122,6 @@ def test_what_a_turn_decides_about_a_file(tmp_path: Path, turns: list[tuple[str,
     made = [(f"aaaa010{number}", did, answer) for number, (did, answer) in enumerate(turns)]
     found = decision(remember(tmp_path, {"2026-11-19.md": day("2026-11-19", "5e550002", *made)}), "deploy/export.py")
     assert (found.text if found else "") == text
-
-
-def test_an_agreed_answer_decides_about_the_file_that_is_edited_next(tmp_path: Path) -> None:
-    turns = ("aaaa0101", "Read a.py", "We keep one file per month."), ("aaaa0102", "Edit deploy/export.py", "Changed it.")
-    text = day("2026-11-19", "5e550002", *turns)
-    agreed = text.replace("09:01 Please go on with it", "09:01 ok do it")
-    assert decision(remember(tmp_path / "a", {"2026-11-19.md": text}), "deploy/export.py") is None
-    found = decision(remember(tmp_path / "b", {"2026-11-19.md": agreed}), "deploy/export.py")
-    assert found is not None
-    assert found.text == "We keep one file per month."
 
 
 def test_a_long_path_whose_start_is_cut(tmp_path: Path) -> None:
