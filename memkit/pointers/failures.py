@@ -21,17 +21,19 @@ from memkit.archive.archive import Archive
 from memkit.conversation.turn import ToolCall
 from memkit.files import MOST_BYTES
 from memkit.hook.entries import OwnEntries, days, did_words, heading_words, read_days, sections_of
-from memkit.journal.tool_lines import WRAPS, Call, is_step, read_call, telling_line, tool_line
+from memkit.journal.tool_lines import REASONS, WRAPS, Call, is_step, read_call, telling_line, tool_line
 from memkit.journal.turn_parts import read_parts
 from memkit.paths import Home
 from memkit.projects.project import Project
 from memkit.subject import STOP_WORDS
 from memkit.text import one_line
 
-ALIKE, LEAST_WORDS, PART_WORDS, RUN_WORDS, MOST_LINES = 0.8, 2, 4, 4, 40
+ALIKE, LEAST_WORDS, PART_WORDS, RUN_WORDS = 0.8, 2, 4, 4
 """The least share of their words that both messages have, and of telling ones: "1 failed" has none. Else one
-has all of so many telling words of the other, or both have runs of so many words. Last, the lines to compare.
+has all of so many telling words of the other, or both have runs of so many words.
 """
+
+FEW_LINES, MOST_LINES = 12, 40  # of an output: of more than a few, those that look like errors
 
 STEPS, MOST_STEPS = 2, 6  # the last ones before the call that passed: in a pointer, and in `memkit fix`
 COMMAND_CHARACTERS, SHOWN_CHARACTERS, REASON_CHARACTERS = 60, 90, 300
@@ -48,13 +50,11 @@ _MAIN = frozenset({"bash", "node", "python", "ruby", "sh"})
 
 _TEST = re.compile(r"\S+::\S+|https?://\S+")
 _PATH = re.compile(r"(?:[\w.~@-]*/)+[\w.@+-]*|(?<![\w.])[\w-]+\.[A-Za-z]{1,5}\b(?![.(])")
-_LOG = re.compile(
+_LOG = re.compile(  # what logs put in front
     r"\A(?:\s*(?:\S+:\d+(?::\d+)?:|[\w.-]+ +\||\|?\[(?!Errno)[\w.:,+/ !-]*\]:?|\d[\d:.,TZ/-]{4,}|Caused by:"
     r"|[A-Z](?: +(?![\w.]*(?:Error|Exception):)[\w.]+)?:|E(?= )"
     r"|(?i:error|fatal?|warn(?:ing)?|info|failed)\b(?:\[\d*\])?\s*[:|-]?))+\s+"
 )
-"""What logs put in front of a message."""
-
 _MODULE = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Z]\w*)")
 _HEX = re.compile(r"\b(?:0x[0-9a-f]+|(?=[a-f]*\d)[0-9a-f]{7,})\b", re.IGNORECASE)
 _WORDS = re.compile(r"[^\W\d_]{2,}")
@@ -64,8 +64,9 @@ _NAMES = re.compile(
     r"""|\b(lib(?!rar)[a-z]{2,})|\b([A-Z][a-z]+(?:[A-Z][a-z]+)+)\b(?<!Error)(?<!Exception)(?![.(])"""
     r"""|\b(?:column|field|found for|named|package|relation|requirement|table):? ['"]?([\w.-]+)"""
 )
-"""Failures of the same words differ in these: codes such as E0432, options, packages, libraries, columns, and
-names such as AccessDenied; and in quoted names, unless they have many words."""
+"""Failures of the same words differ in these: codes, options, packages, libraries, AccessDenied. Quoted
+names may differ if there are many words.
+"""
 
 NO_SUBJECT = STOP_WORDS["english"].union(
     """actual assert assertionerror bash cannot code command directory error errors eval exist exists exit
@@ -95,42 +96,38 @@ class Failure(NamedTuple):
         """Return whether two failures are the same. One that tells no cause is not the same as itself."""
         return any(one._is(other) for one in (self, *self.others))
 
-    def _is(self, other: Failure) -> bool:
-        """Of a message that was cut, the other may have more. Many messages have the same start."""
+    def _is(self, other: Failure) -> bool:  # of a message that was cut, the other may have more
         theirs = other.words[: len(self.words)] if self.reason.endswith("…") else other.words
         ours = self.words[: len(theirs)] if other.reason.endswith("…") else self.words
-        shared = (self.quoted & other.quoted) | (self.names & other.names)
-        places = _telling(_WORDS.findall(" ".join(self.paths & other.paths).lower()))
         said = _telling(self.words) & _telling(other.words)
-        telling = said | shared | places
-        rest = [word for word in said if not any(word in name for name in self.quoted | other.quoted)]
-        is_named = _agree(self.quoted, other.quoted) or len(rest) >= 3 * LEAST_WORDS
+        telling = said | (self.quoted & other.quoted) | (self.names & other.names)
         is_other_file = bool(self.paths and other.paths) and self.paths.isdisjoint(other.paths)
         is_wrapped = WRAPS.search(self.reason) or WRAPS.search(other.reason)
-        if len(telling) < LEAST_WORDS + is_other_file or is_wrapped:
+        if len(telling) < LEAST_WORDS + is_other_file or is_wrapped or not _agree(self.names, other.names):
             return False
-        if not (is_named and _agree(self.names, other.names)):
+        rest = [word for word in said if not any(word in name for name in self.quoted | other.quoted)]
+        if not _agree(self.quoted, other.quoted) and len(rest) < 3 * LEAST_WORDS:
             return False
-        if len({*ours} & {*theirs}) >= ALIKE * len({*ours, *theirs}):
-            return True
-        least = {word for word in min(map(_telling, (ours, theirs)), key=len) if not _CLASS.search(word)}
-        if len(telling) <= LEAST_WORDS or (len(least) >= PART_WORDS and least <= telling):
-            return len(telling) > LEAST_WORDS
+        if len({*ours} & {*theirs}) >= ALIKE * len({*ours, *theirs}) or len(telling) <= LEAST_WORDS:
+            return len({*ours} & {*theirs}) >= ALIKE * len({*ours, *theirs})
+        least = [word for word in min(map(_telling, (ours, theirs)), key=len) if not _CLASS.search(word)]
         runs = SequenceMatcher(None, self.words, other.words, autojunk=False).get_matching_blocks()
-        ends = [run for run in runs if run.size >= RUN_WORDS and (run.a or run.b)]
+        ends = [run for run in runs if run.size >= RUN_WORDS and (run.a or run.b)]  # not a start
         both = [word for run in ends for word in self.words[run.a : run.a + run.size]]
+        is_run = len(both) > RUN_WORDS and len(telling.intersection(both)) > LEAST_WORDS
         is_whole = runs[0].size == min(len(self.words), len(other.words))
-        return is_whole or (len(both) > RUN_WORDS and len(telling.intersection(both)) > LEAST_WORDS)
-
-
-def _telling(words: Iterable[str]) -> set[str]:
-    return {word for word in words if len(word) > 2} - NO_SUBJECT
+        return is_run or is_whole or (len(least) >= PART_WORDS and telling.issuperset(least))
 
 
 def _agree(one: frozenset[str], other: frozenset[str]) -> bool:
     return one <= other or other <= one
 
 
+def _telling(words: Iterable[str]) -> set[str]:
+    return {word for word in words if len(word) > 2} - NO_SUBJECT
+
+
+@functools.lru_cache(1000)
 def failure_of(reason: str) -> Failure:
     """Return what identifies a failure with this message."""
     reason = one_line(reason, REASON_CHARACTERS)
@@ -163,14 +160,10 @@ class Way(NamedTuple):
     last: int | None
 
     @property
-    def steps(self) -> list[Call]:
-        """What was run and edited after the failure, before the call that passed."""
-        return [step for step in self.calls[self.at + 1 : self.last] if _is_step(step)]
-
-    @property
     def text(self) -> str:
         """The failure and what became of it, in one line."""
-        failed, shown = self.calls[self.at], list(dict.fromkeys(map(_shown, self.steps)))[-STEPS:]
+        failed, between = self.calls[self.at], self.calls[self.at + 1 : self.last]
+        shown = list(dict.fromkeys(_shown(step) for step in between if _is_step(step)))[-STEPS:]
         steps, command = ", then ".join(shown), _shown(failed)
         reason = one_line(failed.outcome, SHOWN_CHARACTERS).rstrip(" .:;")
         if self.last is None:
@@ -191,8 +184,7 @@ def way_past(
 ) -> Way | None:
     """Return the last failure like `met` that the calls of a session got past, or else met; or None.
 
-    `turns` are those of the calls. A failure is also past when its turn edited a file, and then another
-    command passed, such as one that installs what is looked at.
+    It is also past if its turn, one of `turns`, edited a file and then ran another command that passed.
     """
     ran = [n for n, one in enumerate(calls) if role_of(one.name) == "shell" and not one.has_passed]
     numbers = [n for n in ran if is_same(met, failure_of(calls[n].outcome))]
@@ -325,8 +317,8 @@ def error_met(error: str, hide: Callable[[str], str]) -> Failure:
     reason = telling_line(error, has_failed=True)
     lines = [one_line(line, REASON_CHARACTERS) for line in error.split("\n")]
     met = failure_of(next((line for line in lines if reason.removesuffix(" …") in line), reason))
-    others = map(failure_of, dict.fromkeys(lines[-MOST_LINES:]))
-    return met._replace(others=tuple(one for one in others if one.matches(one)))
+    said = [line for line in lines if len(lines) <= FEW_LINES or any(one.search(line) for one in REASONS)]
+    return met._replace(others=tuple(one for one in map(failure_of, said[-MOST_LINES:]) if one.matches(one)))
 
 
 def _uses(command: str, tool: str) -> bool:

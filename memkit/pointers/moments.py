@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from memkit.bullets import DECIDED, WrittenBullet, read_bullets
 from memkit.hook.entries import HOOK_BYTES, OwnEntries, did_words, heading_words, read_days
-from memkit.journal.sentences import prose_sentences
+from memkit.journal.sentences import prose_sentences, wording_pattern
 from memkit.journal.tool_lines import Call, names_file, read_call
 from memkit.journal.turn_parts import read_parts
 from memkit.paths import Home
@@ -29,26 +29,16 @@ MOST_CANDIDATES = 30
 """The turns to look at: the best matches of an error, or the newest that name a file."""
 
 WORDS_CHARACTERS, TOLD_CHARACTERS, ERROR_CHARACTERS = 400, 140, 1000
-_DONE = re.compile(  # what was done, not what was looked at
-    r"(?i)\bI(?:['’]ve| have)? (?!can|check|could|did|do|found|gave|guess|look|ran|reproduced|see|saw|sus"
-    r"|suggest|think|tried|would)\w+|\bnow\b|\b(?:solved|fixed) (?:it|th)"
-)
-
+_DONE = wording_pattern("done")
 NAMED, RULE, ONLY, MOST_SHARED = 3, 3, 2, 3
 """The weights of a decision that names the file, is a rule, or is of a turn that edited no other file. At
 most so many words of the edited text count, each one.
 """
 
-_RULES = re.compile(
-    r"(?i)(?<!was )(?<!were )(?<!I )\b(?:(?:always|never)(?! \w+ed\b)|must(?! have)|(?:do|should|may) not"
-    r"|not even|(?:do|should|must)n['’]t|deliberately|on purpose|free of|from now on|keep|leave (?:it|the|this|that)"
-    r"|nie(?:mals)?|immer|jamais|toujours|nunca|siempre)\b"
-)
-_LIMITS = re.compile(
-    r"(?i)\A(?!.*\b(?:had|was|were)\b).*\b(?:at (?:least|most)|exactly|only|no (?!change|longer|more|need))"
-)
-_DOCUMENT = re.compile(r"(?i)\.(?:md|rst|txt)$")  # its turn's rules are about the code
-_ANY_FILE = frozenset("app config index init main mod model setting test type util view".split())
+_RULES = wording_pattern("rules", r"(?<!was )(?<!were )(?<!\bI )\b", r"\b")
+_LIMITS = wording_pattern("limits", r"\A(?!.*\b(?:had|was|were)\b).*\b", r"\b")
+_BESIDE = re.compile(r"(?i)\.(?:md|rst|txt)$|test")
+"""Documents and tests: what their turn decides is about the code."""
 
 
 class Moments:
@@ -88,7 +78,7 @@ class Moments:
     def _told(self, way: Way, met: Failure, turns: Collection[int]) -> str:
         """Return what the answers of some turns say of the edits that got past a failure."""
         answers = [self._answer(at, self._corpus.turn_text(at)) for at in turns]
-        words = _words(" ".join([met.reason, way.calls[way.at].outcome, *(step.given for step in way.steps)]))
+        words = _words(" ".join([met.reason, *(call.given for call in way.calls[way.at : way.last])]))
         said = prose_sentences("\n\n".join(answers))
         ranked = [(_DONE.search(one) is not None, len(words & _words(one)), one) for one in said]
         told = max((one for one in ranked if any(one[:2])), key=lambda one: one[:2], default=(0, 0, ""))[2]
@@ -118,40 +108,39 @@ class Moments:
         chunk, parts = self._corpus.chunk(position), read_parts(self._corpus.turn_text(position))
         lines = [(line, False) for line in (bullet_lines(chunk) if chunk.kind in ("fact", "summary") else ())]
         edits = [one for one in parts.file_calls if one.is_edit] if chunk.kind == "turn" else []
-        kin, is_only = set[str](), False
-        if any(one.is_at(paths) for one in edits):
-            others = [one for one in edits if not one.is_at(paths) and "test" not in one.path.lower()]
-            path = next(iter(paths))
-            kin, is_only = _kin(path), not others and not _DOCUMENT.search(path)
+        is_only = any(one.is_at(paths) for one in edits) and not _BESIDE.search(min(paths, key=len))
+        is_only &= all(one.is_at(paths) or _BESIDE.search(one.path) for one in edits)
+        if edits:
             bullets = [one for one in self._bullets(position) if not one.is_doubted]
             lines = [(one.text, one.turns[-1:] == (self._corpus.turns(position)[0],)) for one in bullets]
         for line, is_last in lines:
-            weight = NAMED * _is_named(line, paths) + ONLY * (is_only and is_last) + bool(kin & _stems(line))
+            weight = NAMED * _is_named(line, paths) + ONLY * (is_only and is_last)
             if weight and line.startswith(DECIDED) and line in self._own:
                 yield weight + RULE * (2 if chunk.kind == "fact" else 1), line
         if chunk.kind == "turn":
-            yield from self._stated(position, paths, kin, is_only)
+            yield from self._stated(position, paths, is_only)
 
-    def _stated(
-        self, position: int, paths: Collection[str], kin: set[str], is_only: bool
-    ) -> Iterator[tuple[int, str]]:
+    def _stated(self, position: int, paths: Collection[str], is_only: bool) -> Iterator[tuple[int, str]]:
         """Yield what a turn states as a rule about the file that it edited or names: two sentences."""
         from memkit.journal.decisions import decisions  # 0.02 s to compile its table
 
+        folders = [re.escape(folder) for path in paths if "/" in (folder := path.rpartition("/")[0])]
+        around = re.compile(rf"(?:{'|'.join(folders) or '(?!)'})/?[*`\s]")
         section = self._corpus.turn_text(position)
+        if not (is_only or _is_named(read_parts(section).answer, paths) or around.search(section)):
+            return
         answer = self._answer(position, section)
-        decides, is_told = stated(answer), bool(decisions(read_parts(section).prompt))
-        folders = {folder for path in paths if "/" in (folder := path.rpartition("/")[0])}
-        told, is_decided, is_near = list[tuple[int, int, str]](), False, is_only and is_short(answer)
+        decides, is_prose, is_decided = stated(answer), is_short(answer), False
+        told = list[tuple[int, int, str]]()
         for number, one in enumerate(prose_sentences(answer)):
-            is_named = _is_named(one, paths) or any(folder in one for folder in folders)
+            is_named = _is_named(one, paths) or around.search(one) is not None
             is_rule = one in decides or _RULES.search(one) is not None
-            is_mine = is_near and (is_named or not re.search(r"`[^`\s]+/[^`\s]+`", one))
-            if is_named or (is_rule and (is_mine or kin & _stems(one))):
-                is_decided |= is_rule or is_told or _LIMITS.search(one) is not None
+            is_mine = is_only and is_prose and (is_named or not re.search(r"`[^`\s]+/[^`\s]+`", one))
+            if (is_named and (is_rule or is_prose)) or (is_rule and is_mine):
+                is_decided |= is_rule or _LIMITS.search(one) is not None
                 told.append((NAMED * is_named + RULE * is_rule + ONLY * is_mine, -number, one))
-        told = sorted(sorted(told)[-2:], key=lambda one: -one[1])
-        if is_decided:
+        if told and (is_decided or decisions(read_parts(section).prompt)):
+            told = sorted(sorted(told)[-2:], key=lambda one: -one[1])
             words = " ".join(one for _, _, one in told)
             # Without emphasis, parts of a secret can join.
             yield sum(weight for weight, _, _ in told), words if words in answer else redact(words)
@@ -213,17 +202,6 @@ class Moments:
 
 def _words(text: str) -> set[str]:
     return set(re.findall(r"[^\W_]{3,}", text.lower())) - NO_SUBJECT
-
-
-def _stems(text: str) -> set[str]:
-    """Return the starts of the words in a text or path: "reserve" and "reservations" have the same."""
-    return {word.rstrip("s")[:6] for word in _words(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text))} - _ANY_FILE
-
-
-def _kin(path: str) -> set[str]:
-    """Return the stems that name a file: those of its name, and of its directory if that is not a top one."""
-    folders, _, name = path.rpartition("/")
-    return _stems(f"{folders.partition('/')[2].rpartition('/')[2]} {name.rpartition('.')[0]}")
 
 
 def _is_named(words: str, paths: Collection[str]) -> bool:

@@ -108,7 +108,7 @@ def test_the_sentence_that_decides(answer: str, expected: str) -> None:
         ([("Write deploy/export.py", "A file per month, with semicolons.")], ""),
         ([("Edit deploy/export.py\n- Edit tests/test_export.py", "Sorted. The totals are in cents and must not be floats.")], "The totals are in cents and must not be floats."),
         ([("Edit deploy/export.py\n- Edit a.py", "The totals in a.py are in cents, never floats.")], ""),
-        ([("Edit deploy/export.py\n- Edit a.py", "Exports are never overwritten. Floats are rounded.")], "Exports are never overwritten."),
+        ([("Edit deploy/export.py\n- Edit a.py", "Exports are never overwritten.")], ""),
         ([("Edit deploy/export.py", "The total was never set, and `lib/sum.py` must know it.")], ""),
         ([("Edit deploy/export.py", "From now on there is a file per month.")], "From now on there is a file per month."),
         ([("Edit deploy/export.py", "Fixed the typo in the heading.")], ""),
@@ -146,12 +146,12 @@ def test_a_bullet_of_a_model_and_a_fact(tmp_path: Path) -> None:
 
 
 def test_a_file_of_the_same_name_in_another_directory_is_another_file(tmp_path: Path) -> None:
-    text = FILES["2026-11-19.md"].replace("Edit README.md", "Edit packages/x/gateway.md")
+    text = FILES["2026-11-19.md"].replace("Edit deploy/gateway.yaml\n- Edit README.md", "Edit packages/x/main.go")
     memory = remember(tmp_path / "inside", {"2026-11-19.md": text})
-    assert decision(memory, "packages/x/gateway.md") is not None
-    assert decision(memory, "gateway.md") is None
+    assert decision(memory, "packages/x/main.go") is not None
+    assert decision(memory, "main.go") is None
     text = text.replace("packages/x", "/worktrees/side")  # absolute: in a linked worktree
-    assert decision(remember(tmp_path / "outside", {"2026-11-19.md": text}), "gateway.md") is not None
+    assert decision(remember(tmp_path / "outside", {"2026-11-19.md": text}), "main.go") is not None
 
 
 @pytest.mark.parametrize(
