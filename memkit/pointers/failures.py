@@ -28,9 +28,9 @@ from memkit.projects.project import Project
 from memkit.subject import STOP_WORDS
 from memkit.text import one_line
 
-ALIKE, LEAST_WORDS, PART_WORDS, RUN_WORDS = 0.8, 2, 4, 4
+ALIKE, LEAST_WORDS, RUN_WORDS = 0.8, 2, 3
 """The least share of their words that both messages have, and of telling ones: "1 failed" has none. Else one
-has all of so many telling words of the other, or both have runs of so many words.
+is a part of the other, or both have runs of so many words behind their starts, which are often the same.
 """
 
 FEW_LINES, MOST_LINES = 12, 40  # of an output: of more than a few, those that look like errors
@@ -73,7 +73,6 @@ NO_SUBJECT = STOP_WORDS["english"].union(
     exited expected failed failure failures fatal file files found got line passed process received returned
     status test tests""".split()
 )
-_CLASS = re.compile(r"(?:error|exception)$")
 _CUT, _PARTS, _ID = re.compile(r"[…\\]\Z|<<"), re.compile(r"&&|\|\|?|[;\n]"), re.compile(r"[-_.:]\w*\d|^\d")
 _EDITS = re.compile(r"\bsed\s+(?:-\S+\s+)*-i")
 _INSTALLS = frozenset({"add", "install", "remove", "uninstall"})
@@ -102,21 +101,19 @@ class Failure(NamedTuple):
         said = _telling(self.words) & _telling(other.words)
         telling = said | (self.quoted & other.quoted) | (self.names & other.names)
         is_other_file = bool(self.paths and other.paths) and self.paths.isdisjoint(other.paths)
+        is_alike = len({*ours} & {*theirs}) >= ALIKE * len({*ours, *theirs})
         is_wrapped = WRAPS.search(self.reason) or WRAPS.search(other.reason)
-        if len(telling) < LEAST_WORDS + is_other_file or is_wrapped or not _agree(self.names, other.names):
+        if len(telling) < LEAST_WORDS + is_other_file or is_wrapped:
             return False
         rest = [word for word in said if not any(word in name for name in self.quoted | other.quoted)]
-        if not _agree(self.quoted, other.quoted) and len(rest) < 3 * LEAST_WORDS:
+        is_named = _agree(self.quoted, other.quoted) or len(rest) >= 3 * LEAST_WORDS
+        if not (is_named and _agree(self.names, other.names) and (is_alike or len(telling) > LEAST_WORDS)):
             return False
-        if len({*ours} & {*theirs}) >= ALIKE * len({*ours, *theirs}) or len(telling) <= LEAST_WORDS:
-            return len({*ours} & {*theirs}) >= ALIKE * len({*ours, *theirs})
-        least = [word for word in min(map(_telling, (ours, theirs)), key=len) if not _CLASS.search(word)]
         runs = SequenceMatcher(None, self.words, other.words, autojunk=False).get_matching_blocks()
-        ends = [run for run in runs if run.size >= RUN_WORDS and (run.a or run.b)]  # not a start
+        ends = [run for run in runs if run.size >= RUN_WORDS and (run.a or run.b)]
         both = [word for run in ends for word in self.words[run.a : run.a + run.size]]
-        is_run = len(both) > RUN_WORDS and len(telling.intersection(both)) > LEAST_WORDS
-        is_whole = runs[0].size == min(len(self.words), len(other.words))
-        return is_run or is_whole or (len(least) >= PART_WORDS and telling.issuperset(least))
+        is_run = len(both) > RUN_WORDS + 1 and len(telling.intersection(both)) > LEAST_WORDS
+        return is_alike or is_run or runs[0].size == min(len(self.words), len(other.words))
 
 
 def _agree(one: frozenset[str], other: frozenset[str]) -> bool:
@@ -177,17 +174,14 @@ class Way(NamedTuple):
 
 
 def way_past(
-    calls: Sequence[Call],
-    met: Failure,
-    turns: Sequence[object] = (),
-    is_same: Callable[[Failure, Failure], bool] = Failure.matches,
+    calls: Sequence[Call], is_met: Callable[[Failure], bool], turns: Sequence[object] = ()
 ) -> Way | None:
-    """Return the last failure like `met` that the calls of a session got past, or else met; or None.
+    """Return the last failure of a kind that the calls of a session got past, or else met; or None.
 
     It is also past if its turn, one of `turns`, edited a file and then ran another command that passed.
     """
     ran = [n for n, one in enumerate(calls) if role_of(one.name) == "shell" and not one.has_passed]
-    numbers = [n for n in ran if is_same(met, failure_of(calls[n].outcome))]
+    numbers = [n for n in ran if is_met(failure_of(calls[n].outcome))]
     end = len(calls)
     for at in reversed(numbers):
         wanted = family(calls[at].given)
@@ -203,11 +197,6 @@ def way_past(
     edited = next((n for n in later if role_of(calls[n].name) == "edit"), len(calls))
     others = (n for n in later if n > edited and calls[n].has_passed)
     return Way(calls, at, next((n for n in others if not calls[n].given.startswith("git ")), None))
-
-
-def _is_part(asked: Failure, other: Failure) -> bool:
-    """Return whether a person who typed `asked` means a failure: it has all its words, or it is the same."""
-    return set(asked.words) <= set(other.words) or asked.matches(other)
 
 
 def _is_step(call: Call) -> bool:
@@ -255,8 +244,12 @@ def find_fixes(project: Project, home: Home, error: str, hide: Callable[[str], s
     `error` may be a part of the message, such as "no module named yaml" or "ENOSPC".
     """
     met, whole, found = error_met(error, hide), _whole_commands(home), []
+
+    def is_met(other: Failure) -> bool:
+        return met.matches(other) or set(met.words) <= set(other.words)
+
     for calls in _sessions(project, home) if set(met.words) - NO_SUBJECT else ():
-        if way := way_past([one.line for one in calls], met, [one.id for one in calls], _is_part):
+        if way := way_past([one.line for one in calls], is_met, [one.id for one in calls]):
             failed, between = calls[way.at], calls[way.at + 1 : way.last]
             steps = list(dict.fromkeys(whole(one) for one in between if _is_step(one.line)))[-MOST_STEPS:]
             passed = "" if way.last is None else whole(calls[way.last])

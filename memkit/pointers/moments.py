@@ -66,8 +66,8 @@ class Moments:
         unsolved = None
         for position in sorted(candidates, key=self._age):
             calls = map(read_call, read_parts(self._corpus.turn_text(position)).tools)
-            found = self._calls_since(position) if way_past(list(calls), met) else []
-            if way := way_past([call for _, call in found], met, [at for at, _ in found]):
+            found = self._calls_since(position) if way_past(list(calls), met.matches) else []
+            if way := way_past([call for _, call in found], met.matches, [at for at, _ in found]):
                 if way.last is None:
                     unsolved = unsolved or self._pointer(position, way.text)
                     continue
@@ -79,9 +79,8 @@ class Moments:
         """Return what the answers of some turns say of the edits that got past a failure."""
         answers = [self._answer(at, self._corpus.turn_text(at)) for at in turns]
         words = _words(" ".join([met.reason, *(call.given for call in way.calls[way.at : way.last])]))
-        said = prose_sentences("\n\n".join(answers))
-        ranked = [(_DONE.search(one) is not None, len(words & _words(one)), one) for one in said]
-        told = max((one for one in ranked if any(one[:2])), key=lambda one: one[:2], default=(0, 0, ""))[2]
+        said = [""] + prose_sentences("\n\n".join(answers))
+        told = max(said, key=lambda one: (_DONE.search(one) is not None, len(words & _words(one))))
         told = one_line(told.rstrip("."), TOLD_CHARACTERS)
         return told if any(told in answer for answer in answers) else redact(told)
 

@@ -82,7 +82,7 @@ YAML = "Bash `pytest -q` → failed: ModuleNotFoundError: No module named 'yaml'
 
 
 def told(*lines: str) -> str:
-    way = way_past([read_call(line) for line in lines], failure_of(ERROR))
+    way = way_past([read_call(line) for line in lines], failure_of(ERROR).matches)
     return way.text if way else ""
 
 
