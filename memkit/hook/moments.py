@@ -20,7 +20,7 @@ COMPACT_SECONDS = 0.5
 """The same after a compaction, which took much longer."""
 
 MOST_CHARACTERS = 8000
-"""Characters of each end of a command, an error, or an edited text to send."""
+"""Characters of each end of a command or an error to send."""
 
 _WHOSE = frozenset({"session", "root", "kind"})
 
@@ -71,9 +71,7 @@ def edit(data: Values, project: Project) -> Values | None:
         return None
     if file.startswith(os.path.join(project.memory, "")) or project.name_at(file):
         return None
-    texts = (given.get(name) for name in ("old_string", "new_string", "content", "new_source"))
-    edited = "\n".join(text for text in texts if isinstance(text, str))
-    return {"kind": "edit", "file": file, "edited": _ends(edited)}
+    return {"kind": "edit", "file": file}
 
 
 def _ends(text: str) -> str:

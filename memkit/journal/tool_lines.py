@@ -344,11 +344,6 @@ class Call(NamedTuple):
         return self.outcome if self.has_failed and self.outcome != "failed" else ""
 
     @property
-    def says_why(self) -> bool:
-        """Whether it is a command that failed with a message."""
-        return bool(self.reason) and role_of(self.name) == "shell"
-
-    @property
     def has_passed(self) -> bool:
         """Whether it is a command that worked. Behind a pipe, a failure ends without an error."""
         is_over = role_of(self.name) == "shell" and not self.has_failed and self.outcome != "no result"

@@ -79,10 +79,7 @@ _INSTALLS = frozenset({"add", "install", "remove", "uninstall"})
 
 
 class Failure(NamedTuple):
-    """The identity of a failure: the message, its words, and the quoted and other names and paths in it.
-
-    One that was just met has the `other` lines of the output: each may tell more than the message.
-    """
+    """The identity of a failure: the message with its words, names, and paths, and other lines of the output."""
 
     reason: str
     words: tuple[str, ...]
@@ -106,18 +103,15 @@ class Failure(NamedTuple):
         if len(telling) < LEAST_WORDS + is_other_file or is_wrapped:
             return False
         rest = [word for word in said if not any(word in name for name in self.quoted | other.quoted)]
-        is_named = _agree(self.quoted, other.quoted) or len(rest) >= 3 * LEAST_WORDS
-        if not (is_named and _agree(self.names, other.names) and (is_alike or len(telling) > LEAST_WORDS)):
+        is_named = other.names >= self.names or other.names <= self.names
+        is_quoted = other.quoted >= self.quoted or other.quoted <= self.quoted or len(rest) >= 3 * LEAST_WORDS
+        if not (is_named and is_quoted and (is_alike or len(telling) > LEAST_WORDS)):
             return False
         runs = SequenceMatcher(None, self.words, other.words, autojunk=False).get_matching_blocks()
         ends = [run for run in runs if run.size >= RUN_WORDS and (run.a or run.b)]
         both = [word for run in ends for word in self.words[run.a : run.a + run.size]]
         is_run = len(both) > RUN_WORDS + 1 and len(telling.intersection(both)) > LEAST_WORDS
         return is_alike or is_run or runs[0].size == min(len(self.words), len(other.words))
-
-
-def _agree(one: frozenset[str], other: frozenset[str]) -> bool:
-    return one <= other or other <= one
 
 
 def _telling(words: Iterable[str]) -> set[str]:
@@ -244,12 +238,9 @@ def find_fixes(project: Project, home: Home, error: str, hide: Callable[[str], s
     `error` may be a part of the message, such as "no module named yaml" or "ENOSPC".
     """
     met, whole, found = error_met(error, hide), _whole_commands(home), []
-
-    def is_met(other: Failure) -> bool:
-        return met.matches(other) or set(met.words) <= set(other.words)
-
     for calls in _sessions(project, home) if set(met.words) - NO_SUBJECT else ():
-        if way := way_past([one.line for one in calls], is_met, [one.id for one in calls]):
+        lines, turns = [one.line for one in calls], [one.id for one in calls]
+        if way := way_past(lines, lambda one: met.matches(one) or {*met.words} <= {*one.words}, turns):
             failed, between = calls[way.at], calls[way.at + 1 : way.last]
             steps = list(dict.fromkeys(whole(one) for one in between if _is_step(one.line)))[-MOST_STEPS:]
             passed = "" if way.last is None else whole(calls[way.last])

@@ -30,15 +30,12 @@ MOST_CANDIDATES = 30
 
 WORDS_CHARACTERS, TOLD_CHARACTERS, ERROR_CHARACTERS = 400, 140, 1000
 _DONE = wording_pattern("done")
-NAMED, RULE, ONLY, MOST_SHARED = 3, 3, 2, 3
-"""The weights of a decision that names the file, is a rule, or is of a turn that edited no other file. At
-most so many words of the edited text count, each one.
-"""
+NAMED, RULE, ONLY = 3, 3, 2
+"""The weights of a decision that names the file, is a rule, or is of a turn that edited no other file."""
 
 _RULES = wording_pattern("rules", r"(?<!was )(?<!were )(?<!\bI )\b", r"\b")
 _LIMITS = wording_pattern("limits", r"\A(?!.*\b(?:had|was|were)\b).*\b", r"\b")
-_BESIDE = re.compile(r"(?i)\.(?:md|rst|txt)$|test")
-"""Documents and tests: what their turn decides is about the code."""
+_BESIDE = re.compile(r"(?i)\.(?:md|rst|txt)$|test")  # what their turn decides is about the code
 
 
 class Moments:
@@ -84,19 +81,16 @@ class Moments:
         told = one_line(told.rstrip("."), TOLD_CHARACTERS)
         return told if any(told in answer for answer in answers) else redact(told)
 
-    def decision(
-        self, paths: Collection[str], session: str, shown: Collection[str], edited: str = ""
-    ) -> Pointer | None:
+    def decision(self, paths: Collection[str], session: str, shown: Collection[str]) -> Pointer | None:
         """Return what was decided about a file, which `paths` name relative to the project; or None.
 
-        That is what says most about the file and the text that is `edited`, else the newest: a line
-        `Decided: …`, or what a turn states. Leave out `session` itself, and ids in `shown`.
+        That is a line `Decided: …` or what a turn states: what says most of the file, else the newest. Leave
+        out `session` itself, and ids in `shown`.
         """
-        best, about, found = 0, _words(edited), None
+        best, found = 0, None
         newest = sorted(np.flatnonzero(self._holding(paths)).tolist(), key=self._age)[:MOST_CANDIDATES]
         for position in newest:
             for weight, words in self._decided(position, paths) if self._is_here(position, session) else ():
-                weight += min(len(about & _words(words)), MOST_SHARED)
                 pointer = self._pointer(position, words) if weight > best else None
                 if pointer and pointer.id not in shown:
                     best, found = weight, pointer

@@ -102,10 +102,7 @@ class MomentPointers:
     def before_edit(
         self, searcher: Searcher, project: Project, asked: Arguments, shown: Collection[str]
     ) -> list[Pointer]:
-        """Return what was decided about `file`, an absolute path, when a session first edits it.
-
-        Of the `edited` text, the words only rank the decisions.
-        """
+        """Return a decision about `file`, an absolute path, when a session first edits it."""
         file, session = encodable(str(asked["file"])), str(asked["session"])
         offered = self._edited.get((session, file))
         if offered is not None and (not offered or offered in shown):  # else it came too late
@@ -115,8 +112,7 @@ class MomentPointers:
         paths = {os.path.relpath(file, one) for one in places if one and file.startswith(one + os.sep)}
         if not paths:
             return []
-        edited, moments = str(asked.get("edited", "")), Moments(searcher.corpus, project, self._home)
-        found = moments.decision(paths, session, shown, edited)
+        found = Moments(searcher.corpus, project, self._home).decision(paths, session, shown)
         self._edited[session, file] = found.id if found else ""
         while len(self._edited) > MOST_EDITED:
             self._edited.popitem(last=False)
