@@ -61,7 +61,7 @@ _WORDS = re.compile(r"[^\W\d_]{2,}")
 _QUOTED = re.compile(r"""(?<!\w)['"`‘“](?![/~.])([\w.@:/-]{1,80})['"`’”](?!\w)""")
 _NAMES = re.compile(
     r"""(?<![/\w])([A-Z]{1,3}\d{3,5}|[A-Z]+(?:_[A-Z]+)+)\b(?![.\w-])|(?<![\w-])(--[a-z][\w-]+)|([\w.-]+)[=~>]=\d"""
-    r"""|\b(lib(?!rar)[a-z]{2,})|\b([A-Z][a-z]+(?:[A-Z][a-z]+)+)\b(?<!Error)(?<!Exception)(?![.(])"""
+    r"""|\b(lib(?!rar)[A-Za-z]{2,})|\b([A-Z][a-z]+(?:[A-Z][a-z]+)+)\b(?<!Error)(?<!Exception)(?![.(])"""
     r"""|\b(?:column|field|found for|named|package|relation|requirement|table):? ['"]?([\w.-]+)"""
 )
 """Failures of the same words differ in these: codes, options, packages, libraries, AccessDenied. Quoted
@@ -79,7 +79,7 @@ _INSTALLS = frozenset({"add", "install", "remove", "uninstall"})
 
 
 class Failure(NamedTuple):
-    """The identity of a failure: the message with its words, names, and paths, and other lines of the output."""
+    """The identity of a failure: the message with its words, names, and paths, and the other lines."""
 
     reason: str
     words: tuple[str, ...]

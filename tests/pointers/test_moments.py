@@ -60,6 +60,10 @@ def test_the_newest_turn_that_got_past_the_failure_and_a_decision_about_a_file(t
     assert newest is not None
     assert newest.date == "2026-11-20"  # it failed there in one turn, and passed in the next
     assert newest.text.endswith("it passed after `pip install pyyaml`, then Edit deploy/load.py")
+    text = FILES["2026-11-18.md"].replace("The tests pass.", "It was broken. I pinned the **loader** to 6.0. The tests pass.")
+    told = failure(remember(tmp_path / "told", {"2026-11-18.md": text}))
+    assert told is not None
+    assert told.text.endswith("then Edit deploy/load.py (I pinned the loader to 6.0)")
     earlier = failure(memory, session="5e550003")
     assert earlier is not None
     assert earlier.date == "2026-11-18"
