@@ -76,9 +76,9 @@ class Moments:
         """Return what the answers of some turns say of the edits that got past a failure."""
         answers = [self._answer(at, self._corpus.turn_text(at)) for at in turns]
         words = _words(" ".join([met.reason, *(call.given for call in way.calls[way.at : way.last])]))
-        said = [""] + prose_sentences("\n\n".join(answers))
-        told = max(said, key=lambda one: (_DONE.search(one) is not None, len(words & _words(one))))
-        told = one_line(told.rstrip("."), TOLD_CHARACTERS)
+        said = ["", *prose_sentences("\n\n".join(answers))]
+        best = max(said, key=lambda one: (_DONE.search(one) is not None, len(words & _words(one))))
+        told = one_line(best.rstrip("."), TOLD_CHARACTERS)
         return told if any(told in answer for answer in answers) else redact(told)
 
     def decision(self, paths: Collection[str], session: str, shown: Collection[str]) -> Pointer | None:
@@ -87,9 +87,8 @@ class Moments:
         That is a line `Decided: …` or what a turn states: what says most of the file, else the newest. Leave
         out `session` itself, and ids in `shown`.
         """
-        best, found = 0, None
-        newest = sorted(np.flatnonzero(self._holding(paths)).tolist(), key=self._age)[:MOST_CANDIDATES]
-        for position in newest:
+        best, found, held = 0, None, np.flatnonzero(self._holding(paths)).tolist()
+        for position in sorted(held, key=self._age)[:MOST_CANDIDATES]:
             for weight, words in self._decided(position, paths) if self._is_here(position, session) else ():
                 pointer = self._pointer(position, words) if weight > best else None
                 if pointer and pointer.id not in shown:
@@ -98,12 +97,13 @@ class Moments:
 
     def _decided(self, position: int, paths: Collection[str]) -> Iterator[tuple[int, str]]:
         """Yield the decisions about the file in a chunk or in the bullets that its turn proves, weighed."""
-        chunk, parts = self._corpus.chunk(position), read_parts(self._corpus.turn_text(position))
+        chunk, section = self._corpus.chunk(position), self._corpus.turn_text(position)
         lines = [(line, False) for line in (bullet_lines(chunk) if chunk.kind in ("fact", "summary") else ())]
-        edits = [one for one in parts.file_calls if one.is_edit] if chunk.kind == "turn" else []
-        is_only = any(one.is_at(paths) for one in edits) and not _BESIDE.search(min(paths, key=len))
-        is_only &= all(one.is_at(paths) or _BESIDE.search(one.path) for one in edits)
-        if edits:
+        calls = read_parts(section).file_calls if chunk.kind == "turn" else []
+        edits = [one for one in calls if one.is_edit]
+        is_edited = any(one.is_at(paths) for one in edits)
+        is_only = is_edited and all(one.is_at(paths) is not bool(_BESIDE.search(one.path)) for one in edits)
+        if is_edited:
             bullets = [one for one in self._bullets(position) if not one.is_doubted]
             lines = [(one.text, one.turns[-1:] == (self._corpus.turns(position)[0],)) for one in bullets]
         for line, is_last in lines:
@@ -111,16 +111,18 @@ class Moments:
             if weight and line.startswith(DECIDED) and line in self._own:
                 yield weight + RULE * (2 if chunk.kind == "fact" else 1), line
         if chunk.kind == "turn":
-            yield from self._stated(position, paths, is_only)
+            yield from self._stated(section, position, paths, is_only)
 
-    def _stated(self, position: int, paths: Collection[str], is_only: bool) -> Iterator[tuple[int, str]]:
+    def _stated(
+        self, section: str, position: int, paths: Collection[str], is_only: bool
+    ) -> Iterator[tuple[int, str]]:
         """Yield what a turn states as a rule about the file that it edited or names: two sentences."""
         from memkit.journal.decisions import decisions  # 0.02 s to compile its table
 
         folders = [re.escape(folder) for path in paths if "/" in (folder := path.rpartition("/")[0])]
         around = re.compile(rf"(?:{'|'.join(folders) or '(?!)'})/?[*`\s]")
-        section = self._corpus.turn_text(position)
-        if not (is_only or _is_named(read_parts(section).answer, paths) or around.search(section)):
+        parts = read_parts(section)
+        if not (is_only or _is_named(parts.answer, paths) or around.search(parts.answer)):
             return
         answer = self._answer(position, section)
         decides, is_prose, is_decided = stated(answer), is_short(answer), False
@@ -132,7 +134,7 @@ class Moments:
             if (is_named and (is_rule or is_prose)) or (is_rule and is_mine):
                 is_decided |= is_rule or _LIMITS.search(one) is not None
                 told.append((NAMED * is_named + RULE * is_rule + ONLY * is_mine, -number, one))
-        if told and (is_decided or decisions(read_parts(section).prompt)):
+        if told and (is_decided or decisions(parts.prompt)):
             told = sorted(sorted(told)[-2:], key=lambda one: -one[1])
             words = " ".join(one for _, _, one in told)
             # Without emphasis, parts of a secret can join.
