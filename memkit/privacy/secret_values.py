@@ -35,7 +35,7 @@ HEX = "0123456789abcdef"
 _STEMS = (
     "secret token pass pwd pw psk psw kata_sandi credential authorization authtok masterauth dockerconfigjson key auth sid session csrf xsrf otp mfa mdp urandom randombytes securerandom securestring salt "
     "kennwort senha contrasen clave wachtwoord parola heslo haslo lozinka salasana adgangskode geheimnis zugangsdaten jeton chave chiave "
-    "sleutel zugang login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer pin puk code codigo totp frase appid rotat vpn wifi wi-fi wlan wpa jump_host ssid phrase mnemonic seed root admin account sops chamber doppler infisical ansible-vault nmcli base64 12_word 24_word below unten zugänge ログイン 登录 로그인 логин anmeld melde connexion conect entra_con accès acceso accesso basic認証 basic_auth basic-auth users ssh_ wallet metamask rbw app-spe tan: bw_unlock hmac"
+    "sleutel zugang login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer pin puk code codigo totp frase appid rotat vpn wifi wi-fi wlan wpa jump_host ssid phrase mnemonic seed root admin account sops chamber doppler infisical ansible-vault nmcli base64 12_word 24_word below unten zugänge ログイン 登录 로그인 логин anmeld melde connexion conect entra_con accès acceso accesso basic認証 basic_auth basic-auth users ssh_ wallet metamask rbw app-spe tan: bw_unlock hmac user ftp hosting mailbox webmail imap mailkonto correo buzón konto router sudo unlock _zip _nas portal bastion nutzer utilisateur compte cuenta bitwarden it_will_ask separately ssh guest gäste gast invit truststore keystore phpmyadmin wp-admin idrac grafana jenkins"
 ).split()
 _FOREIGN = (
     "schlüssel clé contraseñ hasło lösenord şifre парол токен ключ парола jelszó κωδικός parolă mật_khẩu kata_sandi รหัสผ่าน पासवर्ड كلمة_المرور "
@@ -53,7 +53,8 @@ _NAME = r"""(?x)(?P<pin>(?<![a-z])(?:pins?|puk|otp|tan(?=:))(?![a-z])|pin-?code|
     |(?P<code>(?<![a-z])c[oó]d(?:e|igo)(?![a-z])|コード)
     |(?P<phrase>(?:12|24)[ ]words?(?![a-z])|wallet(?![a-z])|metamask|(?:(?:seed|recovery|backup|secret|mnemonic)[ _-]?)?phrase|mnemonic|(?<![a-z])seed(?![a-z]))
     |(?P<talk>login|ログイン|登录|로그인|логин|anmeld(?:en|e|ung)|meldet?[ ]sich|connexion|con[eé]ct(?:er|ar|ate|ez)|basic[ -]auth(?![a-z])|accès|accesos?(?![a-z])|accesso|basic認証|entra(?=[ ]con[ ])|log[ ]in|logged[ ]in|sign[ ]in|zug[aä]nge?(?![a-z])|jeton|usuario|benutzer)
-    |(?P<place>(?<![\w/.-])(?:root|admin|accounts?|users)(?![\w-])|ssh[ ](?=in?to[ ]|[\w.-]+@)|(?<![a-z])(?:vpn|wi-?fi|wlan|wpa2?|jump[ ]host|ssid)(?![a-z]))"""
+    |(?P<place>(?<![\w/.-])(?:root|admin|accounts?|users)(?![\w-])|ssh[ ](?=in?to[ ]|[\w.-]+@)|(?<![a-z])(?:vpn|wi-?fi|wlan|wpa2?|jump[ ]host|ssid)(?![a-z]))
+    |(?P<hint>(?<![a-z])(?:user(?:name)?|nutzer|utilisateur|s?ftp|ssh|sudo|hosting|mailbox|webmail|imap|mailkonto|correo|buzón|konto|router|portal|bastion|compte|cuenta|guests?|gäste|gast|invité|invitados?|phpmyadmin|wp-admin|idrac|grafana|jenkins|bitwarden)(?![a-z])|it[ ]will[ ]ask|separately|unlock|[ ](?:zip|nas)(?![a-z]))"""
 _OPENS = r"(?:api|access|private|account|auth|encryption|signing|master|shared|app|application|admin|aes|hmac|fernet|crypto|cipher|subscription|functions?|storage|consumer|unseal|recovery|root|ssl|tls|vault|license|client|server|service|webhook|deploy|integration|ingest)(?:[_ .-]?|:\s{1,12})\Z"
 
 _BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ](?:\d{1,2}|value|ID|id)(?=[ \t]{0,3}[:(=]))?)(?:
@@ -206,6 +207,18 @@ _NO_CHOICE = frozenset((
     "tests suite lint build unlock lock forgot confirm reset change show hide view store storage manager service server client config settings policy hash hashing encoder validator strength length min max chars characters digits html json yaml"
 ).split())  # fmt: skip
 _JOINS = frozenset("this that with from into when then than out up to of by in on at off end non pre built hard soft well self long short one the only old new current".split())
+# What the names of things in code and in a computer centre are made of, and passwords seldom are.
+_TECHNICAL = frozenset((
+    "api app apps auth backend backup bastion beta bin bot branch bucket build cache candidate cert channel checkout ci class client cloud cluster cms code com command commit component config conf container content controller "
+    "copy core cpu cron css customer dashboard data database db debug default deploy deployment desktop dev device disk dns docker docs domain email endpoint engine env error event export feature feat file files fix fixture flag "
+    "folder frontend function gateway global group gpu gw handler helper home hook host hotfix http https id image import index infra ingress input instance int internal issue item job kernel key lambda large latest legacy lib "
+    "library linux list load local log login mac mail main manager master medium memory merge message meta micro migration mobile mock model module monitor mount nano nas net network next node note object office operator option "
+    "order org output package page panel parser part path patch phase pipeline platform plugin pod point policy pool port portal preview primary private prod product production profile project proxy public pull push query queue "
+    "read ready redis region registry release remote replica report repo request resource response result review rev role root route router rule run runner sandbox schema script search section secret server service session set "
+    "setup shared shell site size small sprint sql src ssh stage staging standby stat state static status step storage store stream style sub subnet support svc sync system table tag task team temp template test tests theme "
+    "thread ticket tool trace type ui unit update upload url user users util utils vault version ver view vm volume vpc vpn web webhook widget win windows wifi worker workflow workspace write zone ubuntu debian fedora alpine "
+    "macos python java ruby postgres postgresql mysql mongo nginx apache kafka us eu ap east west north south central"
+).split())  # fmt: skip
 _ALGORITHM = r"(?i).*x{4}|(?:base|utf|latin|rfc|iso|oauth|sha|md|aes|rsa|hs|rs|es|ed|argon|pbkdf|bcrypt|scrypt|hmac|ipv|http|python|node|php|java|win|x|v|ntlm|pkcs|tls|ssl|fido|saml|i18n|k8s|log4j|step|level|error|option|type|test|user|page|field|param|arg|var|line|chapter|version|part)[-_ ]?\d"
 _CHOSEN = r"[^\W_](?:[^\s\"'`<>|,;:=@/\\(){}\[\]“”「」『』，。；：]|(?<!^)[@;](?=\w)){3,38}[^\s\"'`<>|,;:=@/\\(){}\[\].“”「」『』，。；：…]"
 _FILE = r"(?i)\.(?:[jt]sx?|py|md|go|rs|rb|java|ya?ml|json|toml|te?xt|html?|s?css|vue|sh|[ch]|cc|cpp|cs|kt|php|sql|xml|csv|lock|cfg|conf|ini|env|log|pem|key|crt|pub|png|svg|jpe?g|gif|pdf|zip|gz|tar|exe|dll|so|db|kdbx?|jks|p12|pfx|gpg|asc|bak|tf|swift|lua|exs?|proto|com|org|net|io|dev|app|de|eu|local|internal)\Z"
@@ -224,7 +237,7 @@ def assigned(text: str, lowered: str, places: Places) -> list[tuple[int, int]]:
         quiet = {name.start() for name in names if name.lastgroup in _QUIET_ONLY and name.lastgroup != "talk"}
         lines = _lines(text, [at for at in positions if at not in quiet])
         spans += [*_named_values(text, lowered, names), *_table_cells(text, lines), *_values_below(text, names, _lines(text, positions))]
-        spans += [*_unmistakable(text, names), *_passphrases(text, names), *_spoken_values(text, lowered, names), *_pairs(text, names)]
+        spans += [*_handed_over(text, names), *_passphrases(text, names), *_spoken_values(text, lowered, names), *_pairs(text, names)]
     return [*spans, *_again(text, spans)]
 
 
@@ -782,11 +795,11 @@ REACH = 100
 THRESHOLD = 7
 """Points that make a value a secret: those of its name, of what stands around it, and of its shape."""
 
-_QUIET_ONLY = frozenset(("weak", "place", "code", "talk"))
+_QUIET_ONLY = frozenset(("weak", "place", "code", "talk", "hint"))
 """Kinds of names that head no table, and no value that stands alone."""
 
 # Points of the words that name a secret. They are added to those of the evidence and of the shape.
-_NAME_POINTS = {"strong": 3, "key": 2, "weak": 1, "talk": 2, "pin": 4, "code": 2, "place": 1, "phrase": 0}
+_NAME_POINTS = {"strong": 3, "key": 2, "weak": 1, "talk": 2, "pin": 4, "code": 2, "place": 1, "phrase": 0, "hint": -9}
 _CODES = r"(?:door|access|entry|gate|alarm|security|verification|confirmation|sms|2fa|mfa|otp|two[- ]factor|reset|sign[- ]?in|authenticat\w{2,4}|one[- ]?time|unlock|pairing|login|pass|puk|pin|safe|lock|master|app|panel)[ -]\Z"
 
 _OF_CODES = r"[ ](?:d['’]|de |di |de la |du )(?:l['’])?(?:acc|ac[cè]|verif|vérif|segur|sécur|sicur|confirm|puerta|porta|porte|entr|alarm|desbloq|sms)"
@@ -901,31 +914,61 @@ def _random_candidates(text: str, names: list[Match[str]]) -> Iterator[tuple[int
                 yield from (value.span() for value in _compiled(_CANDIDATE).finditer(text, start, end + (5 if end - start == 3 else 2)) if value.start() < end)
 
 
-# A sign inside a word, or a number and a sign behind one, and what alone on its line can be a password.
+# A sign inside a word, or a number and a sign behind one.
 _ODD_SIGN = r"[&%!*^~$#+](?:(?<=[^\W_][&!*^~])(?=[^\W_])|(?<=[^\W_]%)(?![0-9a-fA-F]{2})(?=[^\W_])|(?<=\d\d[!$*#&+])(?=[\s\"'`.,;)]|\Z))"
-_ALONE = r"(?m)^[ \t>]{0,8}([^\s\"'`<>()\[\]{}|=/\\]{7,40})[ \t\r]*$"
+# What a line holds alone, in a list, or in a chat, and what stands last in it.
+_ALONE = r"(?:" + _CHAT + r")?[ \t>*•–-]{0,12}[\"'`*]{0,3}(?P<value>[^\s\"'`<>()\[\]{}|=/\\]{6,40}?)[\"'`*]{0,3}[.!]?[ \t\r]*(?:[ ]\([^()\n]{1,60}\)[ \t\r]*)?(?=\n|\Z)"
+_LAST = r"[^\n{};=<>$\\|]{0,200}(?:[:,(/–→-]|\b(?:just|it'?s|also|so|i\.e\.))[ ][`„“«*]{0,3}(?P<value>[^\s\"'`<>()\[\]{}|=/\\]{6,40}?)[\"'`”»*)]{0,3}[.!]?[ \t\r]*(?:[ ]\([^()\n]{1,60}\)[ \t\r]*)?(?=\n|\Z)"
 
 
-def _unmistakable(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
-    """Yield what only a password looks like, in the paragraph of a word for passwords or for logging in."""
-    hints = [name.start() for name in names if name.lastgroup in ("talk", "place") or (name.lastgroup in ("strong", None) and name[0] not in ("pass", "token", "secret"))]
+def _handed_over(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
+    """Yield what only a password looks like, near a word for passwords or for logging in."""
+    hints = [name.start() for name in names if name.lastgroup in ("talk", "place", "hint") or (name.lastgroup in ("strong", None) and name[0] not in ("pass", "token", "secret"))]
     for sign in _compiled(_ODD_SIGN).finditer(text) if hints else ():
         start = _compiled(rf"[^{_END}“„「『«（(\[]*\Z").search(text, max(0, sign.start() - 40), sign.start()).start()  # type: ignore[union-attr]
         end = _compiled(rf"[^{_END}]*").match(text, sign.start()).end()  # type: ignore[union-attr]
-        yield from _near_hint(text, hints, start, end, 3)
-    for alone in _compiled(_ALONE).finditer(text) if hints else ():
-        yield from _near_hint(text, hints, *alone.span(1), 4)
+        if _is_near_hint(text, hints, start, end, 3):
+            start, end = _trimmed(text, start, end)
+            if _is_odd(text[start:end]) and text[start - 1 : start] != "=" != text[end : end + 1]:
+                yield start, end
+    done = 0
+    for hint in hints:
+        start = max(done, text.rfind("\n", max(0, hint - REACH), hint) + 1)
+        for _ in range(5):
+            end = text.find("\n", start, start + 4 * REACH)
+            if start > hint + 4 * REACH or start >= len(text):
+                break
+            done = end + 1 if end >= 0 else len(text)
+            found = _compiled(_ALONE).match(text, start, done) or _compiled(_LAST).match(text, start, done)
+            if found and not _compiled(_PUBLIC_LABEL).search(text, start, found.start("value")):
+                begin, stop = _trimmed(text, *found.span("value"))
+                if _is_made_up(text[begin:stop]):
+                    yield begin, stop
+            if end < 0:
+                break
+            start = done
 
 
-def _near_hint(text: str, hints: list[int], start: int, end: int, lines: int) -> Iterator[tuple[int, int]]:
-    start, end = _trimmed(text, start, end)
+def _is_near_hint(text: str, hints: list[int], start: int, end: int, lines: int) -> bool:
     at = bisect(hints, start)
     before, behind = hints[at - 1] if at else -4 * REACH - 1, hints[at] if at < len(hints) else end + REACH
     is_near = start - before < 3 * REACH and text.count("\n", before, start) < lines
-    is_near = is_near or (behind - end < REACH and text.count("\n", end, behind) < 5 - lines)
-    value = text[start:end]
-    if is_near and len(value) > 7 and not _compiled(r"\d|[A-Z]{1,2}&").match(value) and (lines < 4 or not value.isalnum() or is_random(value)) and text[start - 1 : start] != "=" != text[end : end + 1] and _chosen(value) > 2 and (_kinds(value) == 3 or _compiled(r"[^\W\d_]{4,}\d{2,}[!$*#&+]").fullmatch(value) or _compiled(r"[A-Z][a-z]{2,}(?:[!%*^~][A-Z]?[a-z]{2,})+").fullmatch(value)) and not _compiled(_NOT_PRINTED).match(value):
-        yield start, end
+    return is_near or (behind - end < REACH and text.count("\n", end, behind) < 5 - lines)
+
+
+def _is_odd(value: str) -> bool:
+    return len(value) > 7 and not _compiled(r"\d|[A-Z]{1,2}&").match(value) and _chosen(value) > 2 and (_kinds(value) == 3 or _compiled(r"[^\W\d_]{4,}\d{2,}[!$*#&+]").fullmatch(value) is not None or _compiled(r"[A-Z][a-z]{2,}(?:[!%*^~][A-Z]?[a-z]{2,})+").fullmatch(value) is not None) and not _compiled(_NOT_PRINTED).match(value)
+
+
+def _is_made_up(value: str) -> bool:
+    """Return whether `value` is what somebody made up as a password rather than the name of a thing."""
+    parts = [part.lower() for part in _compiled(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+").findall(value)]
+    if not parts or max(map(len, parts)) < 3 or not _TECHNICAL.isdisjoint(parts) or value[1:].isupper() or _compiled(rf"[A-Za-z]{{2,8}}_\w{{16,}}\Z|{_NOT_PRINTED}").match(value):
+        return False
+    if _shape(value) > 2:
+        return True
+    is_literal = _compiled(r"(?=.*[A-Z])(?=.*\d)[^\W_].*|[a-z]+_\d+").fullmatch(value) is not None
+    return _compiled(r".*(?:(?:[^\W\d]{3}|[-_.])\d\d|[-_.]\d\Z|[!&%*^~$#+;][^\W\d_])").match(value) is not None and _chosen(value, is_literal=is_literal) > 2
 
 
 _NAMED_USER = r"[\"'`*]{0,3}(?P<user>[\w.+-]{2,40}(?:@[\w.-]{3,40})?)[\"'`*]{0,3}"
