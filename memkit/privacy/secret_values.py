@@ -35,7 +35,7 @@ HEX = "0123456789abcdef"
 _STEMS = (
     "secret token pass pwd pw psk psw kata_sandi credential authorization authtok masterauth dockerconfigjson key auth sid session csrf xsrf otp mfa mdp urandom randombytes securerandom securestring salt "
     "kennwort senha contrasen clave wachtwoord parola heslo haslo lozinka salasana adgangskode geheimnis zugangsdaten jeton chave chiave "
-    "sleutel zugang login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer pin puk code codigo totp frase appid rotat vpn wifi wi-fi wlan wpa jump_host ssid phrase mnemonic seed root admin account sops chamber doppler infisical ansible-vault nmcli base64 12_word 24_word below unten zugänge ログイン 登录 로그인 логин anmeld melde connexion conect entra_con accès acceso accesso basic認証 basic_auth basic-auth users ssh_ wallet metamask rbw app-spe tan: bw_unlock hmac user ftp hosting mailbox webmail imap mailkonto correo buzón konto router sudo unlock _zip _nas portal bastion nutzer utilisateur compte cuenta bitwarden it_will_ask separately ssh guest gäste gast invit truststore keystore phpmyadmin wp-admin idrac grafana jenkins"
+    "sleutel zugang login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer pin puk code codigo totp frase appid rotat vpn wifi wi-fi wlan wpa jump_host ssid phrase mnemonic seed root admin account sops chamber doppler infisical ansible-vault nmcli base64 12_word 24_word below unten zugänge ログイン 登录 로그인 логин anmeld melde connexion conect entra_con accès acceso accesso basic認証 basic_auth basic-auth users ssh_ wallet metamask rbw app-spe tan: bw_unlock hmac user ftp hosting mailbox webmail imap mailkonto correo buzón konto router sudo unlock _zip _nas portal bastion nutzer utilisateur compte cuenta bitwarden it_will_ask separately ssh guest gäste gast invit truststore keystore phpmyadmin wp-admin idrac grafana jenkins wireless network_key network-key remember"
 ).split()
 _FOREIGN = (
     "schlüssel clé contraseñ hasło lösenord şifre парол токен ключ парола jelszó κωδικός parolă mật_khẩu kata_sandi รหัสผ่าน पासवर्ड كلمة_المرور "
@@ -47,9 +47,9 @@ _FOREIGN = (
 _NAME = r"""(?x)(?P<pin>(?<![a-z])(?:pins?|puk|otp|tan(?=:))(?![a-z])|pin-?code|pass[_ -]?code|(?<=zugangs)code|(?<=tür)code|(?<=bestätigungs)code|(?<=sicherheits)code)
     |(?P<strong>secret|(?<!expected[ ])token(?!i[sz])|passw|pass[_ -]?(?:phrase|code|key)|pass(?![a-z])|pwd|(?<![a-z])(?:pw|psk|psw)(?![a-z])|(?<=_)pw(?![a-z])
     |_pat(?![a-z])|(?<=root)pw|(?<=bind)pw|(?<=db)pw(?![a-z])|pw(?=["']?[ ]?[:=])|credential|authorization|authtok|masterauth|dockerconfigjson
-    |(?:wi-?fi|wlan)[ -](?:key|code|schlüssel)|code[ ](?:du[ ])?wi-?fi|passord|kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|salasana|adgangskode|geheimnis|chave|chiave|sleutel|mdp|(?<=mot[ _]de[ _])passe|(?<=motde)passe|(?<=palavra-)passe|(?<=option[ ])key(?=[ ]')|key(?=[ ]content)|securestring|(?<![a-z])[cx]srf(?![a-z])|totp|app-spe[cz]ifi\w{1,4}|creds(?![a-z])|zugangsdaten|identifiants|credenziali|frase[ -](?:senha|passe|de[ ]paso|secreta|semilla)|phrase[ ]secrète)
+    |(?:wi-?fi|wlan|wireless|network)[ -](?:key|code|schlüssel)|code[ ](?:du[ ])?wi-?fi|passord|kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|salasana|adgangskode|geheimnis|chave|chiave|sleutel|mdp|(?<=mot[ _]de[ _])passe|(?<=motde)passe|(?<=palavra-)passe|(?<=option[ ])key(?=[ ]')|key(?=[ ]content)|securestring|(?<![a-z])[cx]srf(?![a-z])|totp|app-spe[cz]ifi\w{1,4}|creds(?![a-z])|zugangsdaten|identifiants|credenziali|frase[ -](?:senha|passe|de[ ]paso|secreta|semilla)|phrase[ ]secrète)
     |(?P<key>(?<!user\.signing)key(?![a-z]))
-    |(?P<weak>(?<![a-z])(?:auth_users|auth|sid|session|mfa)(?![a-z])|(?<=ses)sid(?![a-z])|session_?id(?![a-z])|csrf_?token|(?<=_)session(?![a-z])|(?<![a-z])(?:salt|hmac)(?![a-z])|appid|rotat(?:ed|e|ing)(?![a-z]))
+    |(?P<weak>(?<![a-z])(?:auth_users|auth|sid|session|mfa)(?![a-z])|(?<=ses)sid(?![a-z])|session_?id(?![a-z])|csrf_?token|(?<=_)session(?![a-z])|(?<![a-z])(?:salt|hmac)(?![a-z])|remember_?(?:me|token|user)|appid|rotat(?:ed|e|ing)(?![a-z]))
     |(?P<code>(?<![a-z])c[oó]d(?:e|igo)(?![a-z])|コード)
     |(?P<phrase>(?:12|24)[ ]words?(?![a-z])|wallet(?![a-z])|metamask|(?:(?:seed|recovery|backup|secret|mnemonic)[ _-]?)?phrase|mnemonic|(?<![a-z])seed(?![a-z]))
     |(?P<talk>login|ログイン|登录|로그인|логин|anmeld(?:en|e|ung)|meldet?[ ]sich|connexion|con[eé]ct(?:er|ar|ate|ez)|basic[ -]auth(?![a-z])|accès|accesos?(?![a-z])|accesso|basic認証|entra(?=[ ]con[ ])|log[ ]in|logged[ ]in|sign[ ]in|zug[aä]nge?(?![a-z])|jeton|usuario|benutzer)
@@ -87,9 +87,13 @@ _LOGIN_CALL = r"(?:log_?in|sign_?in|auth|connect|connection|credentials?|account
 _CALL = r"((?i:" + _LOGIN_CALL + r"|(?:fernet|hmac(?:\.new)?|totp|jwt\.\w{1,20}|(?:en|de|b)?crypt(?:\.\w{1,20})?)\([^\n]{0,200}(?<=[( ,]))b?[\"'])(?P<judged>[^\s\"'$][^\s\"']{7,400}|(?:[a-z]{4}[ ]){3}[a-z]{4})(?=[\"'])"
 _A_CODE = r"(?=[\w -]{0,12}\d)(?:\d{3} \d{3}\b|[A-Za-z0-9]{4,6}(?:[ -][A-Za-z0-9]{4,6}){1,5}|(?:[a-z0-9]{8,16}|[A-Z0-9]{8,16}|[0-9a-f]{32,64}|\d{6,8})(?=[\"',]| \d|\s{0,4}(?:\n|\Z)))\b"
 _NEXT_CODE = r"[\s,\"'`*-]{1,20}(?:\d{1,2}[.)]\s{1,2})?"
-_CODE = r"((?i:(?:(?:(?:recovery|backup|scratch|emergency|rescue|one-time|2fa)[ _-](?:verification[ ])?|wiederherstellungs|notfall|herstel)codes?|c[oó]d(?:igos?|es?)[ ]de[ ](?:recuperaci[oó]n|respaldo|secours|récupération|recuperação)|codici[ ]di[ ](?:recupero|backup)|коды[ ]восстановления|резервные[ ]коды|(?:リカバリー|バックアップ|復旧|回復)コード|(?:恢复|备用|备份|復原|备用验证)(?:代?码|代碼))[\"']?[^\n:=]{0,60}[:=\n]|(?i:two-factor|2fa)[^\n]{0,80}\n)(?:[\[ ]{0,3}" + _NEXT_CODE.replace("{1,20}", "{0,20}", 1) + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
-_BASE32 = r"(?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|(?=[a-z ]{0,40}[2-7])(?:[a-z2-7]{4} ){3,15}[a-z2-7]{4}|(?:[a-z2-7]{4} ){7}[a-z2-7]{4}|[A-Z2-7]{16,64}"
+_CODE = r"((?i:(?:(?:(?:recovery|backup|scratch|emergency|rescue|one-time|2fa)[ _-](?:verification[ ])?|wiederherstellungs|notfall|herstel)codes?|c[oó]d(?:igos?|es?)[ ]de[ ](?:recuperaci[oó]n|respaldo|secours|récupération|recuperação)|codici[ ]di[ ](?:recupero|backup)|коды[ ]восстановления|резервные[ ]коды|(?:リカバリー|バックアップ|復旧|回復)コード|(?:恢复|备用|备份|復原|备用验证)(?:代?码|代碼))[\"']?(?:[^\n:=]{0,60}[:=\n]|(?:[^\n]{0,160}\n){1,3}?(?=[ \t>*-]{0,9}(?:\d{1,2}[.)][ ])?\S{8,70}\s{1,20}\S{8,70}\s))|(?i:two-factor|2fa)[^\n]{0,80}\n)(?:[\[ ]{0,3}" + _NEXT_CODE.replace("{1,20}", "{0,20}", 1) + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
+_BASE32 = r"(?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|(?=[a-z ]{0,40}[2-7])(?:[a-z2-7]{4} ){3,15}[a-z2-7]{4}|(?:[a-z2-7]{4} ){7}[a-z2-7]{4}|(?=[a-z ]{0,40}\d)(?:[a-z0-9]{4} ){3,15}[a-z0-9]{4}|[A-Z2-7]{16,64}"
 _TOTP = r"((?i:\b(?:setup|totp|2fa|mfa|authenticator|new)[ _-]?(?:secret[ ])?(?:key|secret)(?:[ ](?:is|manually))?[\"']?[ ]{0,3}[:=]?|(?:set up|enable)[ ](?:mfa|2fa|totp)[ ]with[ ]key|(?:manual(?:ly)?(?: entry key)?|by hand|authenticator)\b[^\n:]{0,60}:?|oathtool[ ][^\n|]{0,60}?)\s{1,8}[\"']?)(" + _BASE32 + r")(?!\w)"
+_WORDS_BEHIND = r"((?:\A|\n)(?i:[\w.]{0,30}(?:passphrase|psk)[ ]?=|(?:enter )?passphrase(?: for [^\n:]{1,80})?:)[ ])((?:[^\W\d_]+[ ]){1,7}\w+)(?=[ \t]*(?:\n|\Z))"
+# A line for a user, and the next one for a password: there it can be anything.
+_LOGIN_LINES = r"((?i:(?:user|benutzer|nutzer)(?:[ _]?name)?|login|e?-?mail|usuario|utilisateur|konto|account)[ ]?:[ ]?\S{1,60}\s{1,20}(?:[>*-][ ])?(?i:pass(?:word|wort)?|pw|pwd|kennwort|contraseña|mot de passe|senha|clave|парол[ьb]|パスワード|密码)[ ]?:[ ]?)(?P<word>[^\s\"'<>{}$,]{4,60})(?=[ \t]*(?:\n|\Z))"
+_SPACED_PIN = r"((?i:(?<![a-z])(?:pin|puk|geheimzahl|passcode)(?![a-z]))[^\n\d]{0,30}(?:[:=]|\bis\b|\bist\b|\n)[\s\"']{0,20})(\d(?:[ ]\d){3,7}|\d{3}-\d{2}-\d{3}|\d{3}-\d{3})(?![\w-])"
 _HASH = r"((?i:passw(?:or)?d[_-]?hash)[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?)([0-9A-Fa-f]{32,128})(?!\w)"
 _FLAG_VALUE = r"((?<=\s)-(?:p|P|w|a|A|X|x|pass|pw|storepass|keypass)[ =]?[\"']?)((?=[^\s]{0,60}[a-z])(?=[^\s]{0,60}[A-Z])(?=[^\s]{0,60}\d)[^\s\"'$/:.,=]{8,100})(?=[\"']?(?:\s|\Z))"
 _OPTIONS = (
@@ -129,6 +133,10 @@ _OPTIONS = (
     *((word + " " + thing, _TOTP) for word in ("setup", "totp", "2fa", "mfa", "authenticator") for thing in ("key", "secret")),
     ("with key ", _TOTP),
     *((word, _TOTP) for word in ("oathtool", "new secret key", "manual", "authenticator")),
+    *((word, _WORDS_BEHIND) for word in ("passphrase", "psk")),
+    *((word + ":", _LOGIN_LINES) for word in ("user", "username", "login", "mail", "benutzer", "benutzername", "usuario", "utilisateur", "konto", "account", "nutzer")),
+    *((word, _SPACED_PIN) for word in ("pin", "puk", "geheimzahl", "passcode")),
+    *((word, r"((?i:schlüssel|wpa2?|wi-?fi|wlan|network)[^\n\d]{0,40}\s{1,8})(\d{4}(?:[ ]\d{4}){3,4})(?!\S)") for word in ("schlüssel", "wpa", "wifi", "wlan", "wi-fi")),
     ("wifi:", r"(WIFI:[^\n]{0,100}?P:)([^\s;]{6,100})(?=;)"),
     ("accounts: [", r"(\baccounts: \[\s{0,20}[\"'`])(0x[0-9a-f]{64})"),
     ("htpasswd -", r"(\bhtpasswd[ ](?:-\w+[ ]){0,3}(?:-\w*b\w*n\w*|-\w*n\w*b\w*|-\w*b\w*[ ]\S{1,200})[ ]\S{1,60}[ ][\"']?)([^\s\"'$]{6,200})"),
@@ -144,7 +152,7 @@ _OPTIONS = (
     *((word, r"(?i)((?:password|authentication|credential)\([\"'][\w.@-]{1,60}[\"'],[ ]?[\"'])(?P<judged>[^\s\"']{6,200})") for word in ("password(", "passwordauthentication(", "credential(")),
     *((word, r"(\bACL SETUSER[^\n]{0,100}? >|\bschtasks\b[^\n]{0,300}? /rp | : (?:EAP|XAUTH|PSK) \"|/private-(?=[0-9a-f]{32}/))([^\s\"/]{5,200})") for word in ("acl setuser", "schtasks", ": eap", ": xauth", "/private-")),
     *((sign + key, r"([?&;](?i:passw(?:or)?d|pwd)=)(?P<word>[^\s&;\"'<>${}]{5,100})") for sign in "?&;" for key in ("password=", "passwd=", "pwd=")),
-    *((sign + "auth=", r"([?&]auth=)(?P<judged>[^\s&;\"'<>${}]{6,300})") for sign in "?&"),
+    *((sign + word + "=", r"([?&](?:auth|secret|token)=)(?P<judged>[^\s&;\"'<>${}]{6,300})") for sign in "?&" for word in ("auth", "secret", "token")),
     ("(root, ", r"( \(root, )(?P<judged>[^\s/:`\"'()]{8,60})(?=\))"),
     ("recovery key", r"((?i:recovery|security) [Kk]ey: ?)((?:[A-Za-z0-9]{4}[ -]){5,11}[A-Za-z0-9]{4})\b"),
     ("new value: ", r"((?:\A|\n)New value: )(?P<judged>[\w*+=-]{16,40})(?=\s|\Z)"),  # elasticsearch-reset-password
@@ -219,7 +227,7 @@ _TECHNICAL = frozenset((
     "thread ticket tool trace type ui unit update upload url user users util utils vault version ver view vm volume vpc vpn web webhook widget win windows wifi worker workflow workspace write zone ubuntu debian fedora alpine "
     "macos python java ruby postgres postgresql mysql mongo nginx apache kafka us eu ap east west north south central"
 ).split())  # fmt: skip
-_ALGORITHM = r"(?i).*x{4}|(?:base|utf|latin|rfc|iso|oauth|sha|md|aes|rsa|hs|rs|es|ed|argon|pbkdf|bcrypt|scrypt|hmac|ipv|http|python|node|php|java|win|x|v|ntlm|pkcs|tls|ssl|fido|saml|i18n|k8s|log4j|step|level|error|option|type|test|user|page|field|param|arg|var|line|chapter|version|part)[-_ ]?\d"
+_ALGORITHM = r"(?i).*x{4}|(?:base|utf|latin|rfc|iso|oauth|sha|md|aes|rsa|argon|pbkdf|bcrypt|scrypt|hmac|ipv|http|python|node|php|java|win|(?:x|v|es|ed|hs|rs)(?=\d+(?![a-z\d]))|ntlm|pkcs|tls|ssl|fido|saml|i18n|k8s|log4j|step|level|error|option|type|test|user|page|field|param|arg|var|line|chapter|version|part)[-_ ]?\d"
 _CHOSEN = r"[^\W_](?:[^\s\"'`<>|,;:=@/\\(){}\[\]“”「」『』，。；：]|(?<!^)[@;](?=\w)){3,38}[^\s\"'`<>|,;:=@/\\(){}\[\].“”「」『』，。；：…]"
 _FILE = r"(?i)\.(?:[jt]sx?|py|md|go|rs|rb|java|ya?ml|json|toml|te?xt|html?|s?css|vue|sh|[ch]|cc|cpp|cs|kt|php|sql|xml|csv|lock|cfg|conf|ini|env|log|pem|key|crt|pub|png|svg|jpe?g|gif|pdf|zip|gz|tar|exe|dll|so|db|kdbx?|jks|p12|pfx|gpg|asc|bak|tf|swift|lua|exs?|proto|com|org|net|io|dev|app|de|eu|local|internal)\Z"
 _PASSWORD_KEY = r"(?i)(?:pass(?:w(?:or)?[dt]|wort|word|phrase|code|e)?|pwd|pw|psk|psw|mdp|kennwort|senha|contrase(?:ñ|n)a|clave|wachtwoord|heslo|parola|salasana|adgangskode|passe|has[lł]o|пароль|lösenord|şifre|jelszó|密[码碼]|口令|パスワード|비밀번호)s?[_-]?\d{0,2}"
@@ -573,11 +581,11 @@ def _setting(text: str, name: Match[str]) -> tuple[int, int] | None:
         value = text[start : max(start, end)]
         if behind["given"] and _compiled(_APP_PASSWORD).fullmatch(value) and not _FUNCTION_WORDS.intersection(value.split()) and len(_words(value)) < 3:
             return start, end
-        is_setting = behind["given"] is not None or not quote or (((key.isupper() and sign[-1:] == ",") or (sign == "(" and _chosen(value) > 2)) and not value.islower()) or text[max(0, line, name.start() - 30) : name.start()].lstrip().startswith("define(")
+        is_setting = behind["given"] is not None or not quote or sign.endswith("value=") or (((key.isupper() and sign[-1:] == ",") or (sign == "(" and _chosen(value) > 2)) and not value.islower()) or text[max(0, line, name.start() - 30) : name.start()].lstrip().startswith("define(")
         has_digit = any(map(str.isdigit, value))
-        if " " in value and (has_digit or key.isupper() or key in ("psk", "passphrase") or text[name.start() - 1] == "_"):
+        if " " in value and (has_digit or key.isupper() or key.lower() in ("psk", "passphrase") or text[name.start() - 1] == "_"):
             words = _compiled(r"[^\W\d_]+").findall(value.lower())
-            is_label = not value[0].islower() or not (_NO_CHOICE | (_JOINS if has_digit else set())).isdisjoint(words) or _compiled(_NAME).search(value) or "\n" in value
+            is_label = not _compiled(r"[\w'’,-]+(?: [\w'’,&-]+)+[!?.]?").fullmatch(value) or not (value[0].islower() or key.isupper() or key.lower() in ("psk", "passphrase")) or not (_NO_CHOICE | (_JOINS if has_digit else set())).isdisjoint(words) or _compiled(_NAME).search(value) or "\n" in value
             return (start, end) if is_setting and len(words) > 1 and not is_label else None
     else:
         found = _compiled(r"[^\s\"'`,;<>(){}\[\]&]{5,64}").match(text, start)
@@ -587,6 +595,8 @@ def _setting(text: str, name: Match[str]) -> tuple[int, int] | None:
         is_word = sign == "=" and text[start - 1] == " " and not value[:1].isupper()
         is_variable = is_variable or (sign == "=" and text[start - 1] == "=" and _chosen(value) > 1)
         is_setting = (is_variable and text[end : end + 1] not in ("(", "[", ".")) or bool(is_alone and is_data and not is_word)
+        is_word_of_log = sign == "=" and behind["given"] == "=" and text[end : end + 1] in ("", " ", "\n") and text[name.start() - 1 : name.start()] in ("", " ") and _kinds(value) > 1 and any(map(str.isdigit, value))
+        is_setting = is_setting or is_word_of_log
     lowest = 3 if (key == "pass" and line == name.start() and not quote) or (not is_password and not is_variable) else 1
     is_literal = (behind["given"] or "").strip() in ("=", "=>") and (sign != "=" or behind["given"] == "=") and (is_variable or _compiled(r"[\w.]*\Z").match(text, line, name.start()) is not None)
     return (start, end) if is_setting and _chosen(value, is_literal=is_literal) >= lowest else None
@@ -848,8 +858,8 @@ _AS_HEADING = r"[^\n]*\bcopy\b[^\n]*|[\"'`*#:.)\]}]{0,3}(?:(?: [^\W\d_]{1,20}){1
 _HANDS_OVER = r"(?:\b(?:with|mit|con|com|avec|just|answer|to|auf)[ ]|[:=→][ ])[\"'`„“«]{1,2}\Z|(?:\b(?:and|und|e|y|et)|/)[ ][\"'`„“«]{0,2}\Z"
 _HANDS_A_NUMBER_OVER = r"(?:\b(?:with|mit|con|com|avec|just|answer|to|auf)|[:=→])[ ]\Z"
 # Names whose value can be digits alone.
-_IS_PASSWORD = r"(?:wi-?fi|wlan)[ -][kcs]|code[ ](?:du[ ])?wi|schlüsselinhalt|secret[ ](?:key[ ])?[=:(]|pin[ ]eingeben|key(?:[ ]content|[ ]')|pass(?:[wpc]|e?(?![a-z]))|wpa|pwd|pw|psk|securestring|masterauth|mdp|kennwort|senha|contrase|clave|wachtwoord|heslo|parola|şifre|lösenord|has[lł]o|пароль|[\u3040-\ud7af]"
-_OF_DIGITS = r".*(?:pin|puk|tan|otp|code|código|codigo)|passw\w{1,3}|p(?:ass)?w\w?|kennwort|senha|contrase\w{1,2}|clave|[\u3040-\ud7af]+|.*schlüssel"
+_IS_PASSWORD = r"(?:wi-?fi|wlan|wireless|network)[ -][kcs]|code[ ](?:du[ ])?wi|schlüsselinhalt|secret[ ](?:key[ ])?[=:(]|pin[ ]eingeben|key(?:[ ]content|[ ]')|pass(?:[wpc]|e?(?![a-z]))|wpa|pwd|pw|psk|securestring|masterauth|mdp|kennwort|senha|contrase|clave|wachtwoord|heslo|parola|şifre|lösenord|has[lł]o|пароль|[\u3040-\ud7af]"
+_OF_DIGITS = r".*(?:pin|puk|tan|otp|code|código|codigo)|passw\w{1,3}|p(?:ass)?w\w?|kennwort|senha|contrase\w{1,2}|clave|[\u3040-\ud7af]+|.*schlüssel|(?:wi-?fi|wlan|wireless|network)[ -]\w+"
 
 
 def _spoken_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
@@ -917,8 +927,8 @@ def _random_candidates(text: str, names: list[Match[str]]) -> Iterator[tuple[int
 # A sign inside a word, or a number and a sign behind one.
 _ODD_SIGN = r"[&%!*^~$#+](?:(?<=[^\W_][&!*^~])(?=[^\W_])|(?<=[^\W_]%)(?![0-9a-fA-F]{2})(?=[^\W_])|(?<=\d\d[!$*#&+])(?=[\s\"'`.,;)]|\Z))"
 # What a line holds alone, in a list, or in a chat, and what stands last in it.
-_ALONE = r"(?:" + _CHAT + r")?[ \t>*•–-]{0,12}[\"'`*]{0,3}(?P<value>[^\s\"'`<>()\[\]{}|=/\\]{6,40}?)[\"'`*]{0,3}[.!]?[ \t\r]*(?:[ ]\([^()\n]{1,60}\)[ \t\r]*)?(?=\n|\Z)"
-_LAST = r"[^\n{};=<>$\\|]{0,200}(?:[:,(/–→-]|\b(?:just|it'?s|also|so|i\.e\.))[ ][`„“«*]{0,3}(?P<value>[^\s\"'`<>()\[\]{}|=/\\]{6,40}?)[\"'`”»*)]{0,3}[.!]?[ \t\r]*(?:[ ]\([^()\n]{1,60}\)[ \t\r]*)?(?=\n|\Z)"
+_ALONE = r"(?:" + _CHAT + r")?[ \t>*•–-]{0,12}[\"'`*]{0,3}(?P<value>[^\s\"'`<>()\[\]{}|=/\\]{6,40}?)[\"'`*]{0,3}[.]?[ \t\r]*(?:[ ]\([^()\n]{1,60}\)[ \t\r]*)?(?=\n|\Z)"
+_LAST = r"(?:" + _CHAT + r")?[^\n{};=<>$\\|]{0,200}(?:[:,(/–→-]|\b(?:just|it'?s|also|so|i\.e\.))[ ][`„“«*]{0,3}(?P<value>[^\s\"'`<>()\[\]{}|=/\\]{6,40}?)[\"'`”»*)]{0,3}[.]?[ \t\r]*(?:[ ]\([^()\n]{1,60}\)[ \t\r]*)?(?=\n|\Z)"
 
 
 def _handed_over(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
@@ -968,7 +978,7 @@ def _is_made_up(value: str) -> bool:
     if _shape(value) > 2:
         return True
     is_literal = _compiled(r"(?=.*[A-Z])(?=.*\d)[^\W_].*|[a-z]+_\d+").fullmatch(value) is not None
-    return _compiled(r".*(?:(?:[^\W\d]{3}|[-_.])\d\d|[-_.]\d\Z|[!&%*^~$#+;][^\W\d_])").match(value) is not None and _chosen(value, is_literal=is_literal) > 2
+    return _compiled(r".*(?:(?:[^\W\d]{3}|[-_.])\d\d|[-_.]\d\Z|[!&%*^~$#+;][^\W\d_]|(?:\d|[-_.&][^\W\d_]+)[!$#]\Z)").match(value) is not None and _chosen(value, is_literal=is_literal) > 2
 
 
 _NAMED_USER = r"[\"'`*]{0,3}(?P<user>[\w.+-]{2,40}(?:@[\w.-]{3,40})?)[\"'`*]{0,3}"
@@ -1002,6 +1012,7 @@ _PHRASE = (
     + _IS
     + r"[\s\"'`“„「*]{0,20}|(?<=phrase)(?:[\"'`]?[ ]|>)|:?[ ]?\n\s{0,8}(?:[>|*-][ ])?)" + _WORDS + r"(?=[\"'`”」,;!?<]|\.(?:\s|\Z)|[ ]?\n|\Z)"
 )
+_SEED = r"(?:[^\n]{0,120}\n){0,3}?[^\n]{0,60}?(?<![^\s:\"'`.)])((?:[a-z]{3,8}(?:[ ,|]{1,3}|[ ,|]{0,9}\n[ \t>|*-]{0,9})(?:#?\d{1,2}[.):]?[ \t]{1,3})?){11,23}[a-z]{3,8})(?![\w-])"
 _QUOTED_WORDS = r"[^\n\"'`“「]{0,60}[\"'`“「]{1,3}" + _WORDS + r"(?=[\"'`”」])"
 _QUOTED_CHOICE = r"\w{0,6}[ ](?:is[ ]|=[ ])?[\"“'`](?=[^\n\"”'`]{0,30}\d)(?=\S{1,20}[ ])([^\W_][^\n\"”'`]{5,30})[\"”'`]"
 _APP_PASSWORD = r"(?<![\w-])(?![0-9a-f -]{19})((?:[a-z0-9]{4}[ -]){3}[a-z0-9]{4})(?![\w-]| \w)"
@@ -1022,6 +1033,11 @@ def _passphrases(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]
         if name[0].startswith("passw"):
             found = _compiled(_QUOTED_WORDS).match(text, end) or _compiled(_QUOTED_CHOICE).match(text, end) or _compiled(_APP_PASSWORD).search(text, end, end + REACH)
         else:
+            seed = _compiled(_SEED).match(text, end) if name.lastgroup == "phrase" else None
+            if seed and _FUNCTION_WORDS.isdisjoint(re.findall("[a-z]+", seed[1])):
+                yield seed.span(1)
+                done = seed.end()
+                continue
             found = _compiled(_PHRASE).match(text, end)
             found = _compiled(_QUOTED_WORDS).match(text, end) if found and _FUNCTION_WORDS.intersection(found[1].split()) else found
         if found is None or (found.re.pattern == _APP_PASSWORD and len(_words(found[1])) > 2):
