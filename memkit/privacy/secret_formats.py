@@ -189,7 +189,7 @@ _TELLS = r"(?i)key|tok|tkn|secret|(?:^|[_-])(?:sk|pat|pw|auth|live|priv|acc|tv)(
 _IS_PUBLIC = (
     r"(?i)(?:^|[_-])(?:pk|pub|public|publishable|sha\d{0,3}|md5|hash|digest|integrity|nonce|etag|kid|h1|id|ids|uid|uuid|msg|toolu|req|request|call"
     r"|chatcmpl|resp|run|thread|asst|file|cus|price|prod|evt|pi|ch|sub|seti|pm|acct|txn|cs|trace|span|build|chunk|main|index|css|cache|commit|rev"
-    r"|image|layer|blob|org|proj|user|sess|session|fixture|vendor|vendors|bundle|app)(?:[_-]|\Z)"
+    r"|image|layer|blob|dpl|deploy|deployment|prj|team|ver|env|node|task|exec|wf|doc|page|db|ws|org|proj|user|sess|session|fixture|vendor|vendors|bundle|app)(?:[_-]|\Z)"
 )
 
 _BEGIN, _END = "-----BEGIN ", "-----END "

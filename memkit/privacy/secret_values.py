@@ -193,7 +193,7 @@ _NOT_SECRET = r"""(?xi)[$%{<]|[*]{2}|[*][a-z_]\w*(?:\.[a-z]\w*)*\Z|\[[\w -]{1,40
     |[\d.,_]{1,7}[a-z]{0,3}\Z|0x[0-9a-f]{40}\Z|(?-i:[0-9A-F]{24})\Z|scram-sha|[a-z_]{1,40}\}\}|![a-z_-]{1,40}\Z|(?:Ctrl|Cmd|Alt|Shift)\+
     |[A-Z]{1,20}=[a-z]{1,20}\Z
     |(?:process|import\.meta|Deno|Bun)\.env\b|(?:required|nullable|sometimes|string|min|max)(?:[|:]\w{1,20})+\Z
-    |[a-z_][\w.:]{2,60}(?:\([^()]{0,60}\)|\[[\w, .]{0,60}\])\Z|1password|pbkdf2with\w+\Z|(?:bcrypt|argon2\w{0,2}|sha\d{1,3}|pbkdf2|scrypt)\b|(?-i:[A-Z]{2,20}(?:_[A-Z]{1,20}|_[A-Z]?\d{1,2}){1,6}|[a-z]{2,20}(?:_[a-z]{1,20}|_[a-z]?\d{1,2}){1,6})\Z
+    |[a-z_][\w.:]{2,60}(?:\([^()]{0,60}\)|\[[\w, .]{0,60}\])\Z|1password|(?:pbkdf2|bcrypt|argon2\w{0,2}|sha\d{1,3}|scrypt)(?:\b|[_-]?(?:with|sha)\w{1,20}\Z)|(?-i:[A-Z]{2,20}(?:_[A-Z]{1,20}|_[A-Z]?\d{1,2}){1,6}|[a-z]{2,20}(?:_[a-z]{1,20}|_[a-z]?\d{1,2}){1,6})\Z
     |[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|io|dev|app|cloud|local|internal)(?:[:/]|\Z)
     |.{0,200}(?:(?:\(\)|[:…]|(?-i:EXAMPLE(?:KEY)?))\Z|a-z|0-9)"""
 # A quoted value with such a beginning can still be a password.
@@ -340,6 +340,8 @@ def _values_alone(text: str, line: str, command: str, end: int, groups: set[str 
     is_one = is_shell and _compiled(_ONE_VALUE).search(command) is not None
     while below:
         value, done = below[1], below.end()
+        if _compiled(r"(?i)[ \t>]*\w*(?:hash|[_ ]id|digest|commit|sum|address):").match(text, below.start()):
+            break
         chosen = _chosen(value, is_literal=is_shell or is_asked or is_question or line.startswith("1)"))
         is_printed = is_sure and ((_looks_secret(value, True) and not _compiled(_NOT_PRINTED).match(value)) or (bool(command) and chosen > 1))
         if _compiled(_PRINTS_CODE).search(command) if value.isdigit() else (
@@ -489,6 +491,8 @@ def _chosen(value: str, *, is_literal: bool = False) -> int:
     1: a word, 2: two joined words, 3: more words, or capitals, digits, and signs inside. 0: a word of prose or code.
     Where no code can stand, `is_literal`, an identifier is joined words.
     """
+    if not is_literal and _compiled(r"(?=.*\d)(?=.*[A-Z])\w{3,20}\.\w{3,20}(?:\.\w{3,20})?").fullmatch(value):
+        is_literal = _TECHNICAL.isdisjoint(_parts(value))
     if is_literal and not _compiled(_FILE).search(value):
         value = _compiled(r"(?<=\w)[_.,](?=\w)").sub("-", value)
     if len(value) > 9 and _kinds(value) == 3 and _compiled(r"[^\s\"'/(){}]*[<>;,:][^\s\"'/(){}]*").fullmatch(value) and not _words(value):
@@ -931,6 +935,12 @@ _ALONE = r"(?:" + _CHAT + r")?[ \t>*•–-]{0,12}[\"'`*]{0,3}(?P<value>[^\s\"'`
 _LAST = r"(?:" + _CHAT + r")?[^\n{};=<>$\\|]{0,200}(?:[:,(/–→-]|\b(?:just|it'?s|also|so|i\.e\.))[ ][`„“«*]{0,3}(?P<value>[^\s\"'`<>()\[\]{}|=/\\]{6,40}?)[\"'`”»*)]{0,3}[.]?[ \t\r]*(?:[ ]\([^()\n]{1,60}\)[ \t\r]*)?(?=\n|\Z)"
 
 
+_IS_PROSE = r"(?![^\n]*[\"'][,:)\]])(?![ \t]*[$%❯➜>#/*+-]{1,3} ?\w+ --?\w)[^\n{};=<>$\\|]*(?:\n|\Z)"
+_WORD_IN_PROSE = rf"(?<![^{_END}“„「『(])[^\W_][^{_END}“„(){{}}\[\]/@:]{{6,40}}(?![^{_END}.:)!?]|[.:)!?]\w)"
+_STANDS_OUT = r"(?=.*[^\W\d_][&%!*^~$#+][^\W_])|(?=[^\W\d_].*(?:[^\W\d_][-_.]|[-_.][^\W\d_]))(?=.*[A-Z])(?=.*\d)(?=.*[^\W\d_]{3})|[^\W\d_]{3,}\d+[A-Z][a-z]{2}|(?=.*[a-z]\d|.*\d[a-z])(?=.*[A-Z]\d|.*\d[A-Z])(?=.*[a-z][A-Z]|.*[A-Z]{2}).{10,40}\Z"
+_NAMES_A_THING = r"(?i)\b(?:branch|tag|version|release|ticket|issue|host|server|machine|model|run|commit|file|folder|image|build|user|username|nutzer|account|customer|id|ref|code|room|sprint|from|called|named|heißt|see|in|on|at|by|for|of|via)[ :]{1,2}[\"'`*(]{0,2}\Z"
+
+
 def _handed_over(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
     """Yield what only a password looks like, near a word for passwords or for logging in."""
     hints = [name.start() for name in names if name.lastgroup in ("talk", "place", "hint") or (name.lastgroup in ("strong", None) and name[0] not in ("pass", "token", "secret"))]
@@ -954,6 +964,12 @@ def _handed_over(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]
                 begin, stop = _trimmed(text, *found.span("value"))
                 if _is_made_up(text[begin:stop]):
                     yield begin, stop
+            if start <= hint + 2 * REACH and _compiled(_IS_PROSE).match(text, start, done):
+                for word in _compiled(_WORD_IN_PROSE).finditer(text, start, done):
+                    begin, stop = _trimmed(text, *word.span())
+                    value = text[begin:stop]
+                    if _compiled(_STANDS_OUT).match(value) and _is_made_up(value) and not _compiled(_NAMES_A_THING).search(text, start, begin):
+                        yield begin, stop
             if end < 0:
                 break
             start = done
@@ -970,10 +986,14 @@ def _is_odd(value: str) -> bool:
     return len(value) > 7 and not _compiled(r"\d|[A-Z]{1,2}&").match(value) and _chosen(value) > 2 and (_kinds(value) == 3 or _compiled(r"[^\W\d_]{4,}\d{2,}[!$*#&+]").fullmatch(value) is not None or _compiled(r"[A-Z][a-z]{2,}(?:[!%*^~][A-Z]?[a-z]{2,})+").fullmatch(value) is not None) and not _compiled(_NOT_PRINTED).match(value)
 
 
+def _parts(value: str) -> list[str]:
+    return [part.lower() for part in _compiled(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+").findall(value)]
+
+
 def _is_made_up(value: str) -> bool:
     """Return whether `value` is what somebody made up as a password rather than the name of a thing."""
-    parts = [part.lower() for part in _compiled(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+").findall(value)]
-    if not parts or max(map(len, parts)) < 3 or not _TECHNICAL.isdisjoint(parts) or value[1:].isupper() or _compiled(rf"[A-Za-z]{{2,8}}_\w{{16,}}\Z|{_NOT_PRINTED}").match(value):
+    parts = _parts(value)
+    if not parts or max(map(len, parts)) < 3 or not _TECHNICAL.isdisjoint(parts) or value[1:].isupper() or _compiled(rf"[A-Za-z]{{2,8}}_\w{{16,}}\Z|\S+\.\w{{2,4}}#|{_NOT_PRINTED}").match(value):
         return False
     if _shape(value) > 2:
         return True
@@ -1093,7 +1113,7 @@ def _points(lowered: str, name: Match[str], outer: int, start: int, end: int, *,
         gap = lowered[name_end : max(name_end, start)]
         if kind not in ("talk", "place") or name[0] == "ssid" or lowered[start:end] == lowered[start:end].upper() or not (_compiled(_HANDS_OVER).search(gap) or (lowered[start:end].isalnum() and _compiled(_HANDS_A_NUMBER_OVER).search(gap))):
             return -THRESHOLD
-    if kind not in ("strong", "key") and _compiled(_UUID).fullmatch(lowered, start, end):
+    if (kind not in ("strong", "key") or at >= start) and _compiled(_UUID).fullmatch(lowered, start, end):
         return -THRESHOLD
     if kind == "key":
         points += (_compiled(_OPENS).search(before) is not None) - 5 * (_compiled(_IS_UNIQUE).search(before) is not None)
