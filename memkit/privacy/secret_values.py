@@ -993,12 +993,12 @@ def _parts(value: str) -> list[str]:
 def _is_made_up(value: str) -> bool:
     """Return whether `value` is what somebody made up as a password rather than the name of a thing."""
     parts = _parts(value)
-    if not parts or max(map(len, parts)) < 3 or not _TECHNICAL.isdisjoint(parts) or value[1:].isupper() or _compiled(rf"[A-Za-z]{{2,8}}_\w{{16,}}\Z|\S+\.\w{{2,4}}#|{_NOT_PRINTED}").match(value):
+    if not parts or max(map(len, parts)) < 3 or not _TECHNICAL.isdisjoint(parts) or value[1:].isupper() or _compiled(rf"[A-Za-z]{{2,8}}_\w{{16,}}\Z|\S+\.(?:\w{{2,4}}#|_)|{_NOT_PRINTED}").match(value):
         return False
     if _shape(value) > 2:
         return True
     is_literal = _compiled(r"(?=.*[A-Z])(?=.*\d)[^\W_].*|[a-z]+_\d+").fullmatch(value) is not None
-    return _compiled(r".*(?:(?:[^\W\d]{3}|[-_.])\d\d|[-_.]\d\Z|[!&%*^~$#+;][^\W\d_]|(?:\d|[-_.&][^\W\d_]+)[!$#]\Z)").match(value) is not None and _chosen(value, is_literal=is_literal) > 2
+    return _compiled(r".*(?:(?:[^\W\d]{3}|[-_.])\d\d|[^\W\d_]{3}\d+[A-Z]|[-_.]\d\Z|[!&%*^~$#+;][^\W_]|(?:\d|[-_.&][^\W\d_]+)[!$#]\Z)").match(value) is not None and _chosen(value, is_literal=is_literal) > 2
 
 
 _NAMED_USER = r"[\"'`*]{0,3}(?P<user>[\w.+-]{2,40}(?:@[\w.-]{3,40})?)[\"'`*]{0,3}"
