@@ -90,10 +90,10 @@ _NEXT_CODE = r"[\s,\"'`*-]{1,20}(?:\d{1,2}[.)]\s{1,2})?"
 _CODE = r"((?i:(?:(?:(?:recovery|backup|scratch|emergency|rescue|one-time|2fa)[ _-](?:verification[ ])?|wiederherstellungs|notfall|herstel)codes?|c[oó]d(?:igos?|es?)[ ]de[ ](?:recuperaci[oó]n|respaldo|secours|récupération|recuperação)|codici[ ]di[ ](?:recupero|backup)|коды[ ]восстановления|резервные[ ]коды|(?:リカバリー|バックアップ|復旧|回復)コード|(?:恢复|备用|备份|復原|备用验证)(?:代?码|代碼))[\"']?(?:[^\n:=]{0,60}[:=\n]|(?:[^\n]{0,160}\n){1,3}?(?=[ \t>*-]{0,9}(?:\d{1,2}[.)][ ])?\S{8,70}\s{1,20}\S{8,70}\s))|(?i:two-factor|2fa)[^\n]{0,80}\n)(?:[\[ ]{0,3}" + _NEXT_CODE.replace("{1,20}", "{0,20}", 1) + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
 _BASE32 = r"(?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|(?=[a-z ]{0,40}[2-7])(?:[a-z2-7]{4} ){3,15}[a-z2-7]{4}|(?:[a-z2-7]{4} ){7}[a-z2-7]{4}|(?=[a-z ]{0,40}\d)(?:[a-z0-9]{4} ){3,15}[a-z0-9]{4}|[A-Z2-7]{16,64}"
 _TOTP = r"((?i:\b(?:setup|totp|2fa|mfa|authenticator|new)[ _-]?(?:secret[ ])?(?:key|secret)(?:[ ](?:is|manually))?[\"']?[ ]{0,3}[:=]?|(?:set up|enable)[ ](?:mfa|2fa|totp)[ ]with[ ]key|(?:manual(?:ly)?(?: entry key)?|by hand|authenticator)\b[^\n:]{0,60}:?|oathtool[ ][^\n|]{0,60}?)\s{1,8}[\"']?)(" + _BASE32 + r")(?!\w)"
-_WORDS_BEHIND = r"((?:\A|\n)(?i:[\w.]{0,30}(?:passphrase|psk)[ ]?=|(?:enter )?passphrase(?: for [^\n:]{1,80})?:)[ ])((?:[^\W\d_]+[ ]){1,7}\w+)(?=[ \t]*(?:\n|\Z))"
+_WORDS_BEHIND = r"((?:\A|\n)(?i:[\w.]{0,30}(?:passphrase|psk)[ ]?=|(?:enter )?passphrase(?: [^\n:]{1,80})?:)[ ])(?!(?i:the|a|see|siehe|no|use|same|from|your|any|get|wpa|none|not|must|can)\b|[^\n]*\b(?i:file|value|vault|config|page|passphrase)\b)((?:[^\W\d_]+[ ]){1,7}\w+)(?=[ \t]*(?:\n|\Z))"
 # A line for a user, and the next one for a password: there it can be anything.
 _LOGIN_LINES = r"((?i:(?:user|benutzer|nutzer)(?:[ _]?name)?|login|e?-?mail|usuario|utilisateur|konto|account)[ ]?:[ ]?\S{1,60}\s{1,20}(?:[>*-][ ])?(?i:pass(?:word|wort)?|pw|pwd|kennwort|contraseña|mot de passe|senha|clave|парол[ьb]|パスワード|密码)[ ]?:[ ]?)(?P<word>[^\s\"'<>{}$,]{4,60})(?=[ \t]*(?:\n|\Z))"
-_SPACED_PIN = r"((?i:(?<![a-z])(?:pin|puk|geheimzahl|passcode)(?![a-z]))[^\n\d]{0,30}(?:[:=]|\bis\b|\bist\b|\n)[\s\"']{0,20})(\d(?:[ ]\d){3,7}|\d{3}-\d{2}-\d{3}|\d{3}-\d{3})(?![\w-])"
+_SPACED_PIN = r"((?i:(?<![a-z])(?:pin|puk|geheimzahl|passcode)(?![a-z]))[^\n\d]{0,30}(?:[:=]|\bis\b|\bist\b|\n)[\s\"']{0,20})(\d(?:[ ]\d){3,7}|\d{3}-\d{2}-\d{3})(?![\w-])"
 _HASH = r"((?i:passw(?:or)?d[_-]?hash)[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?)([0-9A-Fa-f]{32,128})(?!\w)"
 _FLAG_VALUE = r"((?<=\s)-(?:p|P|w|a|A|X|x|pass|pw|storepass|keypass)[ =]?[\"']?)((?=[^\s]{0,60}[a-z])(?=[^\s]{0,60}[A-Z])(?=[^\s]{0,60}\d)[^\s\"'$/:.,=]{8,100})(?=[\"']?(?:\s|\Z))"
 _OPTIONS = (
@@ -136,7 +136,7 @@ _OPTIONS = (
     *((word, _WORDS_BEHIND) for word in ("passphrase", "psk")),
     *((word + ":", _LOGIN_LINES) for word in ("user", "username", "login", "mail", "benutzer", "benutzername", "usuario", "utilisateur", "konto", "account", "nutzer")),
     *((word, _SPACED_PIN) for word in ("pin", "puk", "geheimzahl", "passcode")),
-    *((word, r"((?i:schlüssel|wpa2?|wi-?fi|wlan|network)[^\n\d]{0,40}\s{1,8})(\d{4}(?:[ ]\d{4}){3,4})(?!\S)") for word in ("schlüssel", "wpa", "wifi", "wlan", "wi-fi")),
+    *((word, r"((?i:(?:schlüssel|key|passw\w+|psk|kennwort)[^\n\d]{0,20})\s{1,8})(\d{4}(?:[ ]\d{4}){3,4})(?!\S)") for word in ("schlüssel", "wpa", "wifi", "wlan", "wi-fi", "kennwort")),
     ("wifi:", r"(WIFI:[^\n]{0,100}?P:)([^\s;]{6,100})(?=;)"),
     ("accounts: [", r"(\baccounts: \[\s{0,20}[\"'`])(0x[0-9a-f]{64})"),
     ("htpasswd -", r"(\bhtpasswd[ ](?:-\w+[ ]){0,3}(?:-\w*b\w*n\w*|-\w*n\w*b\w*|-\w*b\w*[ ]\S{1,200})[ ]\S{1,60}[ ][\"']?)([^\s\"'$]{6,200})"),
@@ -186,7 +186,8 @@ _MARK = r"\[redacted:[a-z-]+\]"
 _NOT_SECRET = r"""(?xi)[$%{<]|[*]{2}|[*][a-z_]\w*(?:\.[a-z]\w*)*\Z|\[[\w -]{1,40}\]\Z|x{4}|\.{2}|-|@|\(|&
     |(?:[a-z]{2,9}:)?(?:[0-9a-f]{2}:){3,}[0-9a-f]{2}\Z
     |(?:https?|file|env|vault|op|arn|npm|workspace|sha\d{1,3}|md5|ssm)[:]
-    |your|my[-_]|redacted|example|placeholder|changeme(?!\d+[!?#$*])|insert|replace
+    |your|my[-_]|redacted|example|placeholder|changeme(?!\d+[!?#$*])|insert|replace|todo|fixme|tbd|(?:ask|see|put|fill|enter|use|set|same|some|dein|deine|votre|tu|change|choose)[-_ ]
+    |(?-i:(?=(?:[a-z0-9]+-)*(?:token|secret|password|key)s?(?:-|\Z))[a-z]+(?:-[a-z0-9]+)+\Z)
     |\.{0,2}/[\w@.-]{0,40}/|\.{1,2}[/\\]|~[/\\]|[A-Za-z]:\\
     |(?:\d:)?[\^~<>=v]{0,3}\d{1,4}(?:\.\d{1,4}){1,3}(?![A-Za-z0-9])[\w.+~-]{0,40}\Z
     |\d{4}-\d\d-\d\d(?![a-su-z0-9])
@@ -199,7 +200,7 @@ _NOT_SECRET = r"""(?xi)[$%{<]|[*]{2}|[*][a-z_]\w*(?:\.[a-z]\w*)*\Z|\[[\w -]{1,40
 # A quoted value with such a beginning can still be a password.
 _PLACEHOLDER = r"\$\{|\$\(|\{\{|\{[^{}]*\}\Z|%\(|%\w*%\Z|<[^<>]*>\Z|<%|\([\w, .]*\)\Z|@@|@\w+\(|@?/|&[a-z]{2,6};|-{1,2}[A-Za-z][a-z-]*\Z"
 _REFERENCE = r"[$@%&][A-Za-z_]\w*(?:\.\w+)*\Z"
-_NOT_VALUE = r"(?:^|[_.-]|(?<=[a-z0-9])(?=[A-Z]))(?i:names?|file(?:name)?|path|dir|url|uri|endpoint|type|kind|version|count|length|size|limit|ref|arn|expir\w*|ttl|at|policy|template|page|form|view|title|subject|header|prefix|regex|pattern|fields?|class|smanager|ids?|hash|sha\d{0,3}|md5|digest|checksum)$"
+_NOT_VALUE = r"(?:^|[_.-]|(?<=[a-z0-9])(?=[A-Z]))(?i:names?|file(?:name)?|path|dir|url|uri|endpoint|type|kind|version|count|length|size|limit|ref|arn|expir\w*|ttl|at|policy|template|page|form|view|title|subject|header|prefix|regex|pattern|fields?|placeholder|label|tooltip|hashing|hasher|algorithm|strategy|backend|provider|class|smanager|ids?|hash|sha\d{0,3}|md5|digest|checksum)$"
 _WORD_AND_NUMBER = r"[^\W\d_]{3,20}\d{2,12}[!#$%&*?+]"
 # Values that people make up: a word, a sign, and a number; two words and a number, which can be a name too.
 _WORD_SIGN_NUMBER = r"[^\W\d_]{3,20}[@_#*+~]\d{2,12}[!?]?"
@@ -221,7 +222,7 @@ _TECHNICAL = frozenset((
     "copy core cpu cron css customer dashboard data database db debug default deploy deployment desktop dev device disk dns docker docs domain email endpoint engine env error event export feature feat file files fix fixture flag "
     "folder frontend function gateway global group gpu gw handler helper home hook host hotfix http https id image import index infra ingress input instance int internal issue item job kernel key lambda large latest legacy lib "
     "library linux list load local log login mac mail main manager master medium memory merge message meta micro migration mobile mock model module monitor mount nano nas net network next node note object office operator option "
-    "order org output package page panel parser part path patch phase pipeline platform plugin pod point policy pool port portal preview primary private prod product production profile project proxy public pull push query queue "
+    "order org output package page fritz box konto facture rechnung panel parser part path patch phase pipeline platform plugin pod point policy pool port portal preview primary private prod product production profile project proxy public pull push query queue "
     "read ready redis region registry release remote replica report repo request resource response result review rev role root route router rule run runner sandbox schema script search section secret server service session set "
     "setup shared shell site size small sprint sql src ssh stage staging standby stat state static status step storage store stream style sub subnet support svc sync system table tag task team temp template test tests theme "
     "thread ticket tool trace type ui unit update upload url user users util utils vault version ver view vm volume vpc vpn web webhook widget win windows wifi worker workflow workspace write zone ubuntu debian fedora alpine "
@@ -305,11 +306,26 @@ def _values_below(text: str, names: list[Match[str]], lines: list[tuple[int, int
         is_shell = printed and _compiled(_SHELL).match(line) is not None
         if printed or not _QUIET_ONLY.issuperset(groups):
             done = yield from _values_alone(text, line, command, end, groups, printed=printed, is_shell=is_shell)
+        if printed:
+            yield from _printed_alone(text, end + 1)
         if not printed and not groups.isdisjoint(("strong", "key", "talk")) and _is_question(line):
             answer = _compiled(_CHAT).match(text, end + 1)
             yield from _rows_below(text, answer.end() if answer else end + 1, "", printed=False, most=1)
         elif start >= listed and (is_shell or (not printed and not groups.isdisjoint(("strong", "talk", "place")) and _is_heading(line))):
             listed = yield from _rows_below(text, end + 1, command, printed=is_shell)
+
+
+def _printed_alone(text: str, start: int) -> Iterator[tuple[int, int]]:
+    """Yield what a command printed that is alone on its line and looks like a key, down to the next command."""
+    for _ in range(20):
+        end = text.find("\n", start, start + MAX_LINE)
+        end = end if end >= 0 else min(len(text), start + MAX_LINE)
+        if start >= len(text) or _compiled(_PROMPT).match(text, start, end):
+            break
+        word = _compiled(r"[ \t|│]*[\"']?([\w+/=.!@#$%^&*~-]{12,400}?)[\"',]{0,2}[ \t|│]*(?=\n|\Z)").match(text, start, end)
+        if word and (_shape(word[1]) > 2 or _compiled(r"[0-9a-f]{32,64}|[A-Za-z0-9+/]{43,86}==?").fullmatch(word[1])):
+            yield word.span(1)
+        start = end + 1
 
 
 def _is_question(line: str) -> bool:
@@ -936,7 +952,7 @@ _LAST = r"(?:" + _CHAT + r")?[^\n{};=<>$\\|]{0,200}(?:[:,(/–→-]|\b(?:just|it
 
 
 _IS_PROSE = r"(?![^\n]*[\"'][,:)\]])(?![ \t]*[$%❯➜>#/*+-]{1,3} ?\w+ --?\w)[^\n{};=<>$\\|]*(?:\n|\Z)"
-_WORD_IN_PROSE = rf"(?<![^{_END}“„「『(])[^\W_][^{_END}“„(){{}}\[\]/@:]{{6,40}}(?![^{_END}.:)!?]|[.:)!?]\w)"
+_WORD_IN_PROSE = rf"(?<![^{_END}“„「『(])[^\W_][^{_END}“„(){{}}\[\]/@:]{{7,40}}(?![^{_END}.:)!?]|[.:)!?]\w)"
 _STANDS_OUT = r"(?=.*[^\W\d_][&%!*^~$#+][^\W_])|(?=[^\W\d_].*(?:[^\W\d_][-_.]|[-_.][^\W\d_]))(?=.*[A-Z])(?=.*\d)(?=.*[^\W\d_]{3})|[^\W\d_]{3,}\d+[A-Z][a-z]{2}|(?=.*[a-z]\d|.*\d[a-z])(?=.*[A-Z]\d|.*\d[A-Z])(?=.*[a-z][A-Z]|.*[A-Z]{2}).{10,40}\Z"
 _NAMES_A_THING = r"(?i)\b(?:branch|tag|version|release|ticket|issue|host|server|machine|model|run|commit|file|folder|image|build|user|username|nutzer|account|customer|id|ref|code|room|sprint|from|called|named|heißt|see|in|on|at|by|for|of|via)[ :]{1,2}[\"'`*(]{0,2}\Z"
 
@@ -1253,7 +1269,7 @@ def is_random(value: str) -> bool:
         return True
     if len(value) >= 20 and value.islower() and value.isascii() and value.isalnum() and not value.isalpha():
         return True
-    if len(value) >= 10 and value.isalpha() and not value.islower() and 2 * sum(value[at : at + 2].lower() in _PAIRS for at in range(len(value))) < len(value):
+    if len(value) >= 10 and value.isascii() and value.isalpha() and not value.islower() and 2 * sum(value[at : at + 2].lower() in _PAIRS for at in range(len(value))) < len(value):
         return True
     changes = 0
     before = last = ""
