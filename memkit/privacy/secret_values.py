@@ -94,6 +94,7 @@ _WORDS_BEHIND = r"((?:\A|\n)(?i:[\w.]{0,30}(?:passphrase|psk)[ ]?=|(?:enter )?pa
 # A line for a user, and the next one for a password: there it can be anything.
 _LOGIN_LINES = r"((?i:(?:user|benutzer|nutzer)(?:[ _]?name)?|login|e?-?mail|usuario|utilisateur|konto|account)[ ]?:[ ]?\S{1,60}\s{1,20}(?:[>*-][ ])?(?i:pass(?:word|wort)?|pw|pwd|kennwort|contraseña|mot de passe|senha|clave|парол[ьb]|パスワード|密码)[ ]?:[ ]?)(?P<word>[^\s\"'<>{}$,]{4,60})(?=[ \t]*(?:\n|\Z))"
 _SPACED_PIN = r"((?i:(?<![a-z])(?:pin|puk|geheimzahl|passcode)(?![a-z]))[^\n\d]{0,30}(?:[:=]|\bis\b|\bist\b|\n)[\s\"']{0,20})(\d(?:[ ]\d){3,7}|\d{3}-\d{2}-\d{3})(?![\w-])"
+_DOOR_CODE = r"(\b(?i:alarm\w{0,6}|(?:haus)?tür|door|safe|tresor|zutritt|entrance|keypad|garage|porte|puerta|serverraum|lockbox)\b[^\n\d]{0,50}?(?:(?i:code|combination|kombination|código|zahl)\b[^\n\d]{0,30}|[ ]?[:=][ ]|\b(?:is|ist|now|jetzt|est|es)[ ]))(\d{4,8}[A-Z#*]?|\d{2}(?:-\d{2}){2,4})(?![\w/-]|[.:]\d|[ ]?(?:ms|sec|min|px|%))"
 _HASH = r"((?i:passw(?:or)?d[_-]?hash)[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?)([0-9A-Fa-f]{32,128})(?!\w)"
 _FLAG_VALUE = r"((?<=\s)-(?:p|P|w|a|A|X|x|pass|pw|storepass|keypass)[ =]?[\"']?)((?=[^\s]{0,60}[a-z])(?=[^\s]{0,60}[A-Z])(?=[^\s]{0,60}\d)[^\s\"'$/:.,=]{8,100})(?=[\"']?(?:\s|\Z))"
 _OPTIONS = (
@@ -116,7 +117,7 @@ _OPTIONS = (
     ("login ", r"(\bLOGIN[ ]\"?[\w.@+-]{1,60}\"?[ ]\"?)([^\s\"]{6,200})"),  # IMAP
     ("send ", r"(\bsend[ ](?:--[ ])?\")(?P<judged>[^\s\"\\]{6,200})(?=\\[rn]\")"),  # expect
     *((user + sign, r"(\b(?<!own )(?:admin|root)(?:[ ]/[ ]|:|, `))(?P<judged>[^\s/:`\"']{8,60})(?=[`\"'\s]|\Z)") for user in ("admin", "root") for sign in (" / ", ":", ", `")),
-    *((word, r"(\b(?:reset|invite|verify|confirm|activate|magic)[\w-]{0,20}/)(?P<judged>[\w.-]{20,400})") for word in "reset/ reset-password/ invite/ verify/ confirm/ activate/ magic/ magic-link/".split()),
+    *((word, r"(\b(?:reset|invite|verify|confirm|activate|magic)[\w-]{0,20}[/?](?:\w{1,12}=)?)(?P<judged>[\w.-]{20,400})") for word in "reset/ reset-password/ invite/ verify/ confirm/ activate/ magic/ magic-link/ reset? reset-password? invite? verify? confirm? activate? magic?".split()),
     *((word, r"(://[^\s\"'`<>]{4,100}/(?:v[1-4]|push|hooks?|webhooks?|ping)/)(?P<judged>(?![0-9a-f]{40}\b|[0-9a-f]{64}\b)[\w-]{32,64})(?=[\s\"'`<>?]|\Z)") for word in "/v1/ /v2/ /v3/ /v4/ /push/ /hook/ /hooks/ /webhook/ /webhooks/ /ping/".split()),
     *((word, r"(\b(?:echo|printf)[ ](?:-\w{1,3}[ ]|[\"']?%s(?:\\n)?[\"']?[ ])?[\"']?(?:\w{1,32}:)?)([^\s\"'$|]{6,200})" + _TO_STDIN) for word in ("echo", "printf")),
     *((word, _SQL) for word in ("identified", "password '", "password = '", "password n'", "secret '", "set password for", "md5('", "sha1('", "sha2('", "crypt('", "password('")),
@@ -135,6 +136,7 @@ _OPTIONS = (
     *((word, _TOTP) for word in ("oathtool", "new secret key", "manual", "authenticator")),
     *((word, _WORDS_BEHIND) for word in ("passphrase", "psk")),
     *((word + ":", _LOGIN_LINES) for word in ("user", "username", "login", "mail", "benutzer", "benutzername", "usuario", "utilisateur", "konto", "account", "nutzer")),
+    *((word, _DOOR_CODE) for word in ("alarm", "door", "safe", "tresor", "zutritt", "tür", "entrance", "keypad", "garage", "porte", "puerta", "serverraum", "lockbox")),
     *((word, _SPACED_PIN) for word in ("pin", "puk", "geheimzahl", "passcode")),
     *((word, r"((?i:(?:schlüssel|key|passw\w+|psk|kennwort)[^\n\d]{0,20})\s{1,8})(\d{4}(?:[ ]\d{4}){3,4})(?!\S)") for word in ("schlüssel", "wpa", "wifi", "wlan", "wi-fi", "kennwort")),
     ("wifi:", r"(WIFI:[^\n]{0,100}?P:)([^\s;]{6,100})(?=;)"),
@@ -264,7 +266,7 @@ _PROMPT = r"(?:[\w.@~:/\\()\[\] -]{0,60}[$#%❯➜>]|PS [^>\n]{0,60}>|>>>|In \[\
 _THING = r"(?i)passw(?:or)?d|passphrase|pgpass|secret|token(?!iz)|credential|(?:api|access|private|signing|encryption|master|auth|account|license|unseal)[ _.-]?keys?(?![a-z])|[a-z]_(?:pass|pw|key|salt)\b|(?<![a-z])keys?(?= list)|list-?keys|(?<![a-z])key(?=:gen)|keyring|op://|psks?\b|with-decryption|\bunseal\b|\brbw get\b|\.auth\b|\bcat \S*\bauth(?:\.txt)?$|\b(?:sops (?:-d|decrypt|exec)|chamber (?:read|export)|doppler (?:secrets|run)|infisical (?:secrets|export)|akeyless|conjur|credstash|rbw get|heroku config|railway variables|pulumi (?:config get|stack output)|ansible-vault (?:view|decrypt))\b|\becho \S{12,} ?\| ?base64 (?:-d|-D|--decode)|-field=(?:pin|puk|code|key)\b|nonsensitive|\bbw unlock|auth_?string|\bvault (?:kv get|read)\b"
 _PRINTS = r"(?i)(?<![a-z])(?:sops|unlock|console|get|show|reveal|read|view|access|print\w{0,6}|cat|lookup|decrypt|export|dump|generate|gen|fetch|output|jq|yq|dotenv|base64|initial|find-generic\w*|create|new|issue|rotate|reset|lpass|bw|extract|login|list-?keys|keys list)(?![a-z])|\s-(?:dq?|w)\b|[ :.-](?:token|secret|password|(?:api|secret)-?key)(?=\s+-|\s*$)|Get\w{0,30}Var|^(?:sed|awk)\b|(?:echo|println?|puts|console\.log|Write-\w+)\b[^|;&]*[$%]"
 _LISTS = r"(?i)(?:^|[\s|;&(])(?:ls|find|wc|md5\w*|sha\d{1,3}\w*|man|which|git(?! config| credential)|curl[^|]*$|wget[^|]*$|npm (?:test|run)|pytest|go test|cargo)(?:\s|$)|(?:grep|rg) -\w*[lc]|--list\b|(?<!keys )(?<!key )\blist(?!-?keys|-publishing| items)|\bls\b|metadata get|describe|secrets? (?:create|set|put|delete|rm|add)|-o name|accessor|(?:(?-i:[a-z](?:Id|Arn|Name|Url))|(?<!secret)[_.](?:names?|id|uid|arn|url))[\"'}\])]*\s*(?:$|[|;&\n]|-o\b|--output)|(?:cat|head|tail|less|bat|sed|awk|grep|rg)\b[^|;&]*\.(?:[jt]sx?|py|md|go|rs|java|rb|php|html?|css|csv|pub|pem)\b"
-_MAKES = r"(?i)\b(?:pwgen|pwqgen)\b|\bmkpasswd\b|\bopenssl rand\b|\bgen(?:key|psk)\b|\bsecrets\.(?:token_|choice)|secret_key\(|randomBytes|SecureRandom|/dev/u?random|\bwhoami -t\b|\blpass show [^|;]*-(?:p\b|-password)|gen\.secret|(?:^|[\s|;&(])(?:go)?pass (?:show \S|(?:-\S{1,20} )?[\w.@-]{1,40}/)"
+_MAKES = r"(?i)\bjq\b[^|]*\.\w*(?:secret|passw|token|private)(?!\w*(?:name|id|arn))|\b(?:pwgen|pwqgen)\b|\bmkpasswd\b|\bopenssl rand\b|\bgen(?:key|psk)\b|\bsecrets\.(?:token_|choice)|secret_key\(|randomBytes|SecureRandom|/dev/u?random|\bwhoami -t\b|\blpass show [^|;]*-(?:p\b|-password)|gen\.secret|(?:^|[\s|;&(])(?:go)?pass (?:show \S|(?:-\S{1,20} )?[\w.@-]{1,40}/)"
 _ONE_VALUE = r"\bop read|\b(?:go)?pass (?:show )?[\w-]+/|/run/secrets/|\bcat \S*(?:passw|secret)\S*$|\bprintenv \w*(?:PASS|PW|SECRET)|\bget password\b|\b(?:rbw|keyring) get|-field=|\bfind-\w+-password .*-w|\becho \"?\$\{?\w*(?:PASS|PW|SECRET)|secrets versions access|keyvault secret show|output -raw|--query (?:SecretString|Parameter\.Value)|jsonpath=.*base64"
 _DUMPS = r"\b(?:sops (?:-d|decrypt)|ansible-vault (?:view|decrypt)|vault kv get|chamber (?:read|export)|(?:go)?pass show|lpass show)\b|with-decryption"
 _PRINTS_CODE = r"-field=(?:pin|puk|code)\b|\boathtool\b|\b(?:get|show|item|accounts)\b[^|;]*(?:\b(?:totp|otp)\b|\baccounts code\b)"
@@ -706,7 +708,7 @@ MAX_LINE = 2000
 MAX_ROWS = 1000
 """Rows that are searched below a table's heading."""
 
-_HEADING = r"(?i)[ \t*`\"']{0,30}(?:[\w-]{1,20}[ _-]){0,3}(?:passwords?|passwd|passphrase|pass|pwd|pw|pin|puk|secret|token|api[ _-]?key|secret[ _-]?(?:access[ _-]?)?key|access[ _-]?token|credentials?|passwort|kennwort|contraseña|mot de passe|senha|пароль|密码|パスワード)[ \t*`\"']{0,30}"
+_HEADING = r"(?i)[ \t*`\"']{0,30}(?:[\w-]{1,20}[ _-]){0,3}(?:passwords?|passwd|passphrase|pass|pwd|pw|psk|pin|puk|secret|token|api[ _-]?key|secret[ _-]?(?:access[ _-]?)?key|access[ _-]?token|credentials?|passwort|kennwort|contraseña|mot de passe|senha|пароль|密码|パスワード)[ \t*`\"']{0,30}"
 
 
 _USER_HEADING = r"(?i)\b(?:user|username|login|benutzer|usuario|utilisateur|zugang|account)\b"
@@ -753,7 +755,7 @@ def _table_cells(text: str, headings: list[tuple[int, int]]) -> Iterator[tuple[i
             kind = columns.get(column)
             is_sure = any(_is_sure_cell(value, is_password=bool(kind)) for _, _, value in values)
             for begin, stop, value in values:
-                is_chosen = is_sure and (_chosen(value, is_literal=True) or " " in value)
+                is_chosen = is_sure and (_chosen(value, is_literal=True) or " " in value or (value.isdigit() and len(value) > 5))
                 if _shape(value) > 1 or is_chosen or (kind is None and value.isdigit() and len(value) > 3):
                     yield begin, stop
 
@@ -835,9 +837,10 @@ _CODES = r"(?:door|access|entry|gate|alarm|security|verification|confirmation|sm
 _OF_CODES = r"[ ](?:d['’]|de |di |de la |du )(?:l['’])?(?:acc|ac[cè]|verif|vérif|segur|sécur|sicur|confirm|puerta|porta|porte|entr|alarm|desbloq|sms)"
 
 _IS = r"(?:\b(?:is|was|are|be|it'?s|ist|war|lautet|lauten|es|era|est|était|sea|um|är|er|je|là|i\.e\.,?|d\. ?h\.|namely|nämlich|just|answer|c'est|heißt|wäre|sera|será|fue|foi|ficou|está|to|set|uses?|nutzt|usa|enter|type|try|value|wert|теперь|jetzt)|(?:^|\s)(?:[èé]|היא|هي)|は|が|に|改成|换成|改为|이|가|是|为|です。|為|는|은|[:=：→—]|=>|->)"
+_NAME_AND_VALUE = r"[\w\"', :=-]{1,30}?\s{1,40}[\"']?(?:value|wert|valor|valeur)[\"']?(?:\s{0,9}[:=]\s?|\s{2,9})[\"']?"
 # What stands between a name and a value (gap; made, if people make such values up), before the name, or between a value and a name behind it (as).
 _EVIDENCE = (
-    ("gap", r"\A[\s\"'`*(\[{“「『«]{0,40}(?:default[ ])?\Z", 2),
+    ("gap", r"\A\]?[\s\"'`*(\[{“「『«]{0,40}(?:default[ ])?\Z", 2),
     ("gap", _IS + r"(?:[ ](?:now|just|currently|still|always|jetzt|nun|noch|ahora|agora|maintenant|simply)){0,2}(?:[ ]string(?:\(\d{1,4}\))?)?[\s\"'`*(“„「『«:$>]{0,4}\Z", 3),
     ("gap", r"\A(?:[\s|│*`]|</?\w[^<>]{0,60}>){1,40}\Z", 1),
     ("gap", r"\A(?:[\s*`]|</?\w[^<>]{0,60}>){0,40}(?:[|│]|</?\w[^<>]{0,60}>|reg_\w+[ ])(?:[\s|│*`]|</?\w[^<>]{0,60}>){0,40}\Z", 3),
@@ -846,7 +849,7 @@ _EVIDENCE = (
     ("gap", r"\A[\"'`]?(?:,[ ]?|[ ]?/[ ]?)[\"'`]?\Z|[\w\"'`][ ]?/[ ][\"'`]?\Z", 3),
     ("behind", r"\A[\"'`]?[ ]to[ ]", 2),
     ("behind", r"\A[^\n]{0,12}\b(?:by|via|per|par|por)[ ](?:sms|e-?mail|text)\b", 2),
-    ("gap", r"(?:\b(?:with|as|mit|als|con|com|avec|por)|\((?:currently|now|jetzt))[\s\"'`*(]{0,4}\Z", 2),
+    ("gap", r"(?:\b(?:with|as|auf|mit|als|con|com|avec|por)|\((?:currently|now|jetzt))[\s\"'`*(]{0,4}\Z", 2),
     ("gap", r"[.!?][\s\"']", -1),
     ("gap", r"\A[_.?&/-](?:\w|\Z)", -4),
     ("made", r"(?:@|\?\w|://)\S*\Z|\b(?:must|should|shall|can|may|cannot|muss|soll|debe|doit|needs? to|has to)\b", -6),
@@ -860,13 +863,13 @@ _EVIDENCE = (
     ("gap", r"[,;|{}\n]\s*[\w\"'.()\]-]+(?:\s+[\w\"'.()\]-]+){0,7}\s?[:=：]\s?[\"']?\Z", -3),
     ("before", r"\{\{[^}]*\Z", -6),
     ("gap", r";base64,\Z|enc\[|\b(?:file|ids?|etag|commit|sha\d{0,3}|hash|digest|ref|trace|request|req|job|build|see|in|at|by|or|branch|tag|run|version|image|using|user|username|host|port|hashed with)[ :#=\"'`]{1,4}\Z|(?:id|_by|commit|hash|sha\d{0,3}|digest|etag)[\"'`]{0,2}\s?[:=][ \"'`]{0,2}\Z", -6),
-    ("gap", r"\A[\"'`],\s{0,8}[\"'`]\Z|\A[\"',]{1,3}\s{1,40}[\"']?value[\"']?\s?[:=]\s?[\"']?\Z", 3),
+    ("gap", r"\A[\"'`],\s{0,8}[\"'`]\Z|\A" + _NAME_AND_VALUE + r"\Z", 3),
     ("before", r"[?&]\Z", 1),
     ("before", r"\b(?:get|show|find|read)[ -](?:[a-z]+-)?\Z", -3),
     ("before", r"(?:^|[\s\"'(\[])--?(?:[a-z][\w-]{0,30})?\Z", 3),
     ("as", "", -2),
     ("as", r"\A[\"'`!?)]{0,3}[,;]?[ ](?:as|for|is|was|that was|which (?:is|was)|als|comme|como|come|ist|war|es|(?:when|where|if|wherever)[ ](?:it|you|he|the)\b[^.!?]{0,30}\basks?[ ]for)(?:[ ](?:the|its|our|my|your|das|die|der|mein|la|le|el|a|an|o|old|new|right|current|default|admin|root|correct)){0,3}[ ](?:[\w-]{1,20}[ ]){0,2}\Z", 6),
-    ("as", r"\A[\"'`]?(?:[);,]|\.\w{1,12}\(\)){0,6}\s{1,8}(?://|\#|/\*|<!--)[ ][^\n]{0,30}\Z", 5),
+    ("as", r"\A[\"'`]?(?:[);,]|\.\w{1,12}\(\)|</\w{1,30}>){0,6}\s{1,8}(?://|\#|/\*|<!--)[ ][^\n]{0,30}\Z", 5),
     ("as", r"\A[\"'`!?)]{0,2}[ ]\((?:[\w']{1,15}[ ]){0,3}\Z", 5),
 )  # fmt: skip
 
@@ -875,7 +878,7 @@ _EVIDENCE = (
 _NEXT_LINE = r"[ \t]*(?:[ \t][|>][+-]?\d?[ \t]*)?\n\s{0,40}(?:(?:`{3}\w*|[-=*]{3,})[ \t]*\n\s{0,40})?(?:[>+|*#-]{1,3}[ \t]|\d{1,6}[→:)\t|]|=>|<\w{1,12}>|string\(\d{1,3}\)|\[[\w :.-]{2,30}\][ \t]|[ \t])*[\"'`]{0,3}\Z"
 _LINE_AND_NEXT = r"[^\n]*(?:\n\s{0,40}(?:(?:`{3}\w*|[-=*]{3,})[ \t]*\n\s{0,40})?[^\n]*)?"
 _AS_HEADING = r"[^\n]*\bcopy\b[^\n]*|[\"'`*#:.)\]}]{0,3}(?:(?: [^\W\d_]{1,20}){1,3}| (?:for|of|für|de|pour|para)[^.!?\n]{0,30})?"
-_HANDS_OVER = r"(?:\b(?:with|mit|con|com|avec|just|answer|to|auf)[ ]|[:=→][ ])[\"'`„“«]{1,2}\Z|(?:\b(?:and|und|e|y|et)|/)[ ][\"'`„“«]{0,2}\Z"
+_HANDS_OVER = r"(?:\b(?:with|mit|con|com|avec|just|answer|to|auf|is|ist|lautet|est|es)[ ]|[:=→][ ])[\"'`„“«]{1,2}[ ]?\Z|(?:\b(?:and|und|e|y|et)|/)[ ][\"'`„“«]{0,2}\Z"
 _HANDS_A_NUMBER_OVER = r"(?:\b(?:with|mit|con|com|avec|just|answer|to|auf)|[:=→])[ ]\Z"
 # Names whose value can be digits alone.
 _IS_PASSWORD = r"(?:wi-?fi|wlan|wireless|network)[ -][kcs]|code[ ](?:du[ ])?wi|schlüsselinhalt|secret[ ](?:key[ ])?[=:(]|pin[ ]eingeben|key(?:[ ]content|[ ]')|pass(?:[wpc]|e?(?![a-z]))|wpa|pwd|pw|psk|securestring|masterauth|mdp|kennwort|senha|contrase|clave|wachtwoord|heslo|parola|şifre|lösenord|has[lł]o|пароль|[\u3040-\ud7af]"
@@ -951,7 +954,7 @@ _ALONE = r"(?:" + _CHAT + r")?[ \t>*•–-]{0,12}[\"'`*]{0,3}(?P<value>[^\s\"'`
 _LAST = r"(?:" + _CHAT + r")?[^\n{};=<>$\\|]{0,200}(?:[:,(/–→-]|\b(?:just|it'?s|also|so|i\.e\.))[ ][`„“«*]{0,3}(?P<value>[^\s\"'`<>()\[\]{}|=/\\]{6,40}?)[\"'`”»*)]{0,3}[.]?[ \t\r]*(?:[ ]\([^()\n]{1,60}\)[ \t\r]*)?(?=\n|\Z)"
 
 
-_IS_PROSE = r"(?![^\n]*[\"'][,:)\]])(?![ \t]*[$%❯➜>#/*+-]{1,3} ?\w+ --?\w)[^\n{};=<>$\\|]*(?:\n|\Z)"
+_IS_PROSE = r"(?![^\n]*[\"'][,:)\]])(?![ \t]*#\w)(?![ \t]*[$%❯➜>#/*+-]{1,3} ?\w+ --?\w)[^\n{};=<>$\\|]*(?:\n|\Z)"
 _WORD_IN_PROSE = rf"(?<![^{_END}“„「『(])[^\W_][^{_END}“„(){{}}\[\]/@:]{{7,40}}(?![^{_END}.:)!?]|[.:)!?]\w)"
 _STANDS_OUT = r"(?=.*[^\W\d_][&%!*^~$#+][^\W_])|(?=[^\W\d_].*(?:[^\W\d_][-_.]|[-_.][^\W\d_]))(?=.*[A-Z])(?=.*\d)(?=.*[^\W\d_]{3})|[^\W\d_]{3,}\d+[A-Z][a-z]{2}|(?=.*[a-z]\d|.*\d[a-z])(?=.*[A-Z]\d|.*\d[A-Z])(?=.*[a-z][A-Z]|.*[A-Z]{2}).{10,40}\Z"
 _NAMES_A_THING = r"(?i)\b(?:branch|tag|version|release|ticket|issue|host|server|machine|model|run|commit|file|folder|image|build|user|username|nutzer|account|customer|id|ref|code|room|sprint|from|called|named|heißt|see|in|on|at|by|for|of|via)[ :]{1,2}[\"'`*(]{0,2}\Z"
@@ -1014,7 +1017,7 @@ def _is_made_up(value: str) -> bool:
     if _shape(value) > 2:
         return True
     is_literal = _compiled(r"(?=.*[A-Z])(?=.*\d)[^\W_].*|[a-z]+_\d+").fullmatch(value) is not None
-    return _compiled(r".*(?:(?:[^\W\d]{3}|[-_.])\d\d|[^\W\d_]{3}\d+[A-Z]|[-_.]\d\Z|[!&%*^~$#+;][^\W_]|(?:\d|[-_.&][^\W\d_]+)[!$#]\Z)").match(value) is not None and _chosen(value, is_literal=is_literal) > 2
+    return _compiled(r".*(?:(?:[^\W\d]{3}|[-_.])\d\d|[^\W\d_]{3}\d+[A-Z]|[-_.]\d\Z|(?-i:[A-Z]).*[-_][^\W\d_]{3,}\d\Z|[!&%*^~$#+;][^\W_]|(?:\d|[-_.&][^\W\d_]+)[!$#]\Z)").match(value) is not None and _chosen(value, is_literal=is_literal) > 2
 
 
 _NAMED_USER = r"[\"'`*]{0,3}(?P<user>[\w.+-]{2,40}(?:@[\w.-]{3,40})?)[\"'`*]{0,3}"
@@ -1050,7 +1053,7 @@ _PHRASE = (
 )
 _SEED = r"(?:[^\n]{0,120}\n){0,3}?[^\n]{0,60}?(?<![^\s:\"'`.)])((?:[a-z]{3,8}(?:[ ,|]{1,3}|[ ,|]{0,9}\n[ \t>|*-]{0,9})(?:#?\d{1,2}[.):]?[ \t]{1,3})?){11,23}[a-z]{3,8})(?![\w-])"
 _QUOTED_WORDS = r"[^\n\"'`“「]{0,60}[\"'`“「]{1,3}" + _WORDS + r"(?=[\"'`”」])"
-_QUOTED_CHOICE = r"\w{0,6}[ ](?:is[ ]|=[ ])?[\"“'`](?=[^\n\"”'`]{0,30}\d)(?=\S{1,20}[ ])([^\W_][^\n\"”'`]{5,30})[\"”'`]"
+_QUOTED_CHOICE = r"\w{0,6}[ ](?:[^\n\"”'`]{0,40}\b(?:is|to|ist|auf|est|es)[ ]|=[ ])?[\"“'`](?=[^\n\"”'`]{0,30}\d)(?=\S{1,20}[ ])([^\W_][^\n\"”'`]{5,30})[\"”'`]"
 _APP_PASSWORD = r"(?<![\w-])(?![0-9a-f -]{19})((?:[a-z0-9]{4}[ -]){3}[a-z0-9]{4})(?![\w-]| \w)"
 _PHRASED = r"pass[_ -]?phrase|frase[ -]?(?:senha)?|.*(?:phrase|mnemonic|seed|words?|wallet|metamask)|passw"
 _FUNCTION_WORDS = frozenset((
@@ -1076,7 +1079,7 @@ def _passphrases(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]
                 continue
             found = _compiled(_PHRASE).match(text, end)
             found = _compiled(_QUOTED_WORDS).match(text, end) if found and _FUNCTION_WORDS.intersection(found[1].split()) else found
-        if found is None or (found.re.pattern == _APP_PASSWORD and len(_words(found[1])) > 2):
+        if found is None or (found.re.pattern == _APP_PASSWORD and len(_words(found[1])) > 2 and not (text[found.start() - 1] == "\n" == text[found.end() : found.end() + 1])):
             continue
         words = re.split("[ ._-]", found[1])
         is_prose = found.re.pattern == _QUOTED_CHOICE and not (_NO_CHOICE | _JOINS).isdisjoint(re.split(r"\W+", found[1].lower()))
@@ -1143,7 +1146,7 @@ def _points(lowered: str, name: Match[str], outer: int, start: int, end: int, *,
             return -THRESHOLD
     else:
         gap = lowered[name_end : outer if name_end <= outer else start]
-        if "\n" in gap and not _compiled(r"[\"',]{1,3}\s{1,40}[\"']?value[\"']?\s?[:=]\s?[\"']?").fullmatch(gap):
+        if "\n" in gap and not _compiled(_NAME_AND_VALUE).fullmatch(gap):
             below = _compiled(_NEXT_LINE).search(gap)
             if below is None:
                 return -THRESHOLD
