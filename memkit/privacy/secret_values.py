@@ -511,17 +511,20 @@ def _chosen(value: str, *, is_literal: bool = False) -> int:
     """
     if not is_literal and _compiled(r"(?=.*\d)(?=.*[A-Z])\w{3,20}\.\w{3,20}(?:\.\w{3,20})?").fullmatch(value):
         is_literal = _TECHNICAL.isdisjoint(_parts(value))
+    if _compiled(r"[A-Z\d]+(?:_[A-Z\d]+)+").fullmatch(value) and not any(map(str.isdigit, value)):
+        return 0
     if is_literal and not _compiled(_FILE).search(value):
-        value = _compiled(r"(?<=\w)[_.,](?=\w)").sub("-", value)
+        value = _compiled(r"(?<=\w)[_.,](?=\w)|(?<=[^\W\d_])[;:=](?=\w)").sub("-", value)
     if len(value) > 9 and _kinds(value) == 3 and _compiled(r"[^\s\"'/(){}]*[<>;,:][^\s\"'/(){}]*").fullmatch(value) and not _words(value):
         return 3
     if _compiled(_CHOSEN).fullmatch(value) is None or _compiled(_NOT_SECRET).match(value) or _compiled(_ALGORITHM).match(value):
         return 0
     lowered = value.lower()
     parts = [part for part in _compiled(r"[\W\d_]+").split(lowered) if part]
-    if not parts or not _NO_CHOICE.isdisjoint((lowered, *parts)) or not {"key", "keys"}.isdisjoint(parts) or (value.islower() and len(parts) < 4 and not _JOINS.isdisjoint((parts[0], parts[-1], ))) or "to" in parts[1:-1]:
+    words = [part for part in parts if len(part) > 2 and part not in _NO_CHOICE and not _is_a_name(part)]
+    if len(words) < 3 and (lowered in _NO_CHOICE or any(part in _NO_CHOICE or _is_a_name(part) for part in parts)):
         return 0
-    if any(name.lastgroup not in ("weak", "code", "phrase", "key") for name in _compiled(_NAME).finditer(lowered)) or _compiled(_foreign_names()).search(lowered) or _compiled(_FILE).search(value):
+    if not parts or (value.islower() and len(parts) < 4 and not _JOINS.isdisjoint((parts[0], parts[-1]))) or "to" in parts[1:-1] or _compiled(_FILE).search(value):
         return 0
     if value.isalpha():
         return int(value[1:].islower())
@@ -534,6 +537,12 @@ def _chosen(value: str, *, is_literal: bool = False) -> int:
     if len(parts) > 2 or "." not in value:
         return 3 - (len(parts) == 2 and value.islower())
     return 2 * (len(parts[-1]) > 4 and value[0].isupper() and parts[-1] in value)
+
+
+def _is_a_name(part: str) -> bool:
+    """Return whether a part of a value is, or begins or ends with, a word for secrets."""
+    names = (name for name in _compiled(_NAME).finditer(part) if name.lastgroup not in ("weak", "code", "phrase", "hint"))
+    return part in ("key", "keys") or any(name[0] not in ("pass", "pin", "pw", "key") or name[0] == part for name in names) or _compiled(rf"(?:{_foreign_names()})\w{{0,2}}").fullmatch(part) is not None
 
 
 def _is_option_secret(value: str) -> bool:
@@ -621,6 +630,7 @@ def _setting(text: str, name: Match[str]) -> tuple[int, int] | None:
         is_setting = is_setting or is_word_of_log
     lowest = 3 if (key == "pass" and line == name.start() and not quote) or (not is_password and not is_variable) else 1
     is_literal = (behind["given"] or "").strip() in ("=", "=>") and (sign != "=" or behind["given"] == "=") and (is_variable or _compiled(r"[\w.]*\Z").match(text, line, name.start()) is not None)
+    is_literal = is_literal or (bool(quote) and _TECHNICAL.isdisjoint(_parts(value)))
     return (start, end) if is_setting and _chosen(value, is_literal=is_literal) >= lowest else None
 
 
@@ -850,6 +860,7 @@ _EVIDENCE = (
     ("behind", r"\A[\"'`]?[ ]to[ ]", 2),
     ("behind", r"\A[^\n]{0,12}\b(?:by|via|per|par|por)[ ](?:sms|e-?mail|text)\b", 2),
     ("gap", r"(?:\b(?:with|as|auf|mit|als|con|com|avec|por)|\((?:currently|now|jetzt))[\s\"'`*(]{0,4}\Z", 2),
+    ("said", r"(?:chang|cambi|wijzig|änder|setz|modifi|zmieni|alter|muda|ændr|endr|измен|помен)[^\n]{0,90}[ ](?:to|a|à|in|al|en|para|em|naar|auf|op|till?|på|na|на)[ ][\"'`„“«*]{0,3}\Z", 8),
     ("gap", r"[.!?][\s\"']", -1),
     ("gap", r"\A[_.?&/-](?:\w|\Z)", -4),
     ("made", r"(?:@|\?\w|://)\S*\Z|\b(?:must|should|shall|can|may|cannot|muss|soll|debe|doit|needs? to|has to)\b", -6),
@@ -1161,7 +1172,7 @@ def _points(lowered: str, name: Match[str], outer: int, start: int, end: int, *,
             return -THRESHOLD
         if kind == "key" and points < 3 and not lowered[start:end].strip(HEX) and not _compiled("[:=]").search(gap):
             return -THRESHOLD
-        places = {"gap": gap, "before": before, "behind": lowered[end : end + 40], **({"made": gap} if is_made_up else {})}
+        places = {"gap": gap, "before": before, "said": before + gap, "behind": lowered[end : end + 40], **({"made": gap} if is_made_up else {})}
     if kind in ("talk", "place") and _compiled(r"[^{}()\[\]<>=;/\\\n]*").fullmatch(places.get("gap", "=")):
         points += 1
     rows = (row for row in _EVIDENCE if row[0] in places)
