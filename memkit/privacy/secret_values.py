@@ -109,6 +109,7 @@ _OPTIONS = (
     *((word, r"(\b(?:sqlplus\b[^\n|;]{0,60}?[ \t][\"']?|oracle:thin:)[\w.$]{1,60}/)([^\s\"'@/]{6,200})") for word in ("sqlplus", "oracle:thin:")),
     ("rabbitmqctl", r"(\brabbitmqctl[ ][^\n|;]{0,60}?(?:add_user|change_password|authenticate_user)[ ]\S{1,60}[ ])([^\s$]{6,200})"),
     ("net use", r"(\bnet[ ](?:user[ ]\S{1,60}|use\b[^\n]{0,100}?[ ]\\\\[^\s]{1,100}(?:[ ]/user:\S{1,60})?)[ ])([^\s/*\"'][^\s\"']{5,200})"),
+    *((word, r"(\s(?:-[uUl]|--user(?:name)?)[ =]?\S{1,60}[ ](?:[^\n|;]{0,100}?[ ])?-(?:P|A|X|pw|pass)[ ][\"']?)(?P<literal>[^\s\"'$<>/]{6,60})") for word in (" -u", " -l ", " --user")),
     # Any command: the letters distinguish a password from a file, port, or name.
     *((flag, _FLAG_VALUE) for flag in (" -p", " -w ", " -a ", " -x ")),
     ("<<<", r"(\b(?:sudo[ ]-\w*S|chpasswd|passwd|kinit|cryptsetup|--password-stdin)\b[^\n|;]{0,120}<<<[ ]?[\"']?(?:\w{1,32}:)?)([^\s\"'$]{6,200})"),
@@ -267,7 +268,7 @@ _THING = r"(?i)passw(?:or)?d|passphrase|pgpass|secret|token(?!iz)|credential|(?:
 _PRINTS = r"(?i)(?<![a-z])(?:sops|unlock|console|get|show|reveal|read|view|access|print\w{0,6}|cat|lookup|decrypt|export|dump|generate|gen|fetch|output|jq|yq|dotenv|base64|initial|find-generic\w*|create|new|issue|rotate|reset|lpass|bw|extract|login|list-?keys|keys list)(?![a-z])|\s-(?:dq?|w)\b|[ :.-](?:token|secret|password|(?:api|secret)-?key)(?=\s+-|\s*$)|Get\w{0,30}Var|^(?:sed|awk)\b|(?:echo|println?|puts|console\.log|Write-\w+)\b[^|;&]*[$%]"
 _LISTS = r"(?i)(?:^|[\s|;&(])(?:ls|find|wc|md5\w*|sha\d{1,3}\w*|man|which|git(?! config| credential)|curl[^|]*$|wget[^|]*$|npm (?:test|run)|pytest|go test|cargo)(?:\s|$)|(?:grep|rg) -\w*[lc]|--list\b|(?<!keys )(?<!key )\blist(?!-?keys|-publishing| items)|\bls\b|metadata get|describe|secrets? (?:create|set|put|delete|rm|add)|-o name|accessor|(?:(?-i:[a-z](?:Id|Arn|Name|Url))|(?<!secret)[_.](?:names?|id|uid|arn|url))[\"'}\])]*\s*(?:$|[|;&\n]|-o\b|--output)|(?:cat|head|tail|less|bat|sed|awk|grep|rg)\b[^|;&]*\.(?:[jt]sx?|py|md|go|rs|java|rb|php|html?|css|csv|pub|pem)\b"
 _MAKES = r"(?i)\bjq\b[^|]*\.\w*(?:secret|passw|token|private)(?!\w*(?:name|id|arn))|\b(?:pwgen|pwqgen)\b|\bmkpasswd\b|\bopenssl rand\b|\bgen(?:key|psk)\b|\bsecrets\.(?:token_|choice)|secret_key\(|randomBytes|SecureRandom|/dev/u?random|\bwhoami -t\b|\blpass show [^|;]*-(?:p\b|-password)|gen\.secret|(?:^|[\s|;&(])(?:go)?pass (?:show \S|(?:-\S{1,20} )?[\w.@-]{1,40}/)"
-_ONE_VALUE = r"\bop read|\b(?:go)?pass (?:show )?[\w-]+/|/run/secrets/|\bcat \S*(?:passw|secret)\S*$|\bprintenv \w*(?:PASS|PW|SECRET)|\bget password\b|\b(?:rbw|keyring) get|-field=|\bfind-\w+-password .*-w|\becho \"?\$\{?\w*(?:PASS|PW|SECRET)|secrets versions access|keyvault secret show|output -raw|--query (?:SecretString|Parameter\.Value)|jsonpath=.*base64"
+_ONE_VALUE = r"\bop read|\b(?:go)?pass (?:show )?[\w-]+/|/run/secrets/|\b(?:cat|tail|head|less|bat|more)\b[^|&]*(?:pass|secret|pw)\w*(?:\.txt)?(?:;.*)?$|\bprintenv \w*(?:PASS|PW|SECRET)|\bget password\b|\b(?:rbw|keyring) get|-field=|\bfind-\w+-password .*-w|\becho \"?\$\{?\w*(?:PASS|PW|SECRET)|secrets versions access|keyvault secret show|output -raw|--query (?:SecretString|Parameter\.Value)|jsonpath=.*base64"
 _DUMPS = r"\b(?:sops (?:-d|decrypt)|ansible-vault (?:view|decrypt)|vault kv get|chamber (?:read|export)|(?:go)?pass show|lpass show)\b|with-decryption"
 _PRINTS_CODE = r"-field=(?:pin|puk|code)\b|\boathtool\b|\b(?:get|show|item|accounts)\b[^|;]*(?:\b(?:totp|otp)\b|\baccounts code\b)"
 _SHELL = r"kind|[$❯➜>]|PS |\w+@|(?! )[\w.@~:/\\()\[\] -]{1,60}(?:[$%❯➜]|(?<![ -])>) |(?:\S{1,30}[:~ ])?\S{1,30}# |(?:root|#) ?(?=(?:cat|vault|kubectl|op|pass|aws|az|gcloud|sops) )"
@@ -992,7 +993,7 @@ def _handed_over(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]
             found = _compiled(_ALONE).match(text, start, done) or _compiled(_LAST).match(text, start, done)
             if found and not _compiled(_PUBLIC_LABEL).search(text, start, found.start("value")):
                 begin, stop = _trimmed(text, *found.span("value"))
-                if _is_made_up(text[begin:stop]):
+                if _is_made_up(text[begin:stop], is_alone=True):
                     yield begin, stop
             if start <= hint + 2 * REACH and _compiled(_IS_PROSE).match(text, start, done):
                 for word in _compiled(_WORD_IN_PROSE).finditer(text, start, done):
@@ -1020,7 +1021,11 @@ def _parts(value: str) -> list[str]:
     return [part.lower() for part in _compiled(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+").findall(value)]
 
 
-def _is_made_up(value: str) -> bool:
+_TELL = r"(?s).*(?:(?:[^\W\d]{3}|[-_.])\d\d|[^\W\d_]{3}\d+[A-Z]|[-_.]\d\Z|[!&%*^~$#+;][^\W_]|(?:\d|[-_.&][^\W\d_]+)[!$#]\Z)|(?=.*[A-Z]).*[-_][^\W\d_]{3,}\d\Z"
+_TELL_ALONE = _TELL + r"|(?=.*[^\W\d_]{4})(?=.*[-_.].*[-_.]|.*[-_.A-Z])(?=.*[^\W\d_]\d)(?=.*\d[^\W\d_]|.*\d[-_.][^\W\d_]{2})|(?=.*[A-Z])[^\W\d_]{2,}(?:-[^\W\d_]{2,}){2,}\Z|[^\W\d_]{2,}(?:-[^\W\d_]{2,}){3,}\Z"
+
+
+def _is_made_up(value: str, *, is_alone: bool = False) -> bool:
     """Return whether `value` is what somebody made up as a password rather than the name of a thing."""
     parts = _parts(value)
     if not parts or max(map(len, parts)) < 3 or not _TECHNICAL.isdisjoint(parts) or value[1:].isupper() or _compiled(rf"[A-Za-z]{{2,8}}_\w{{16,}}\Z|\S+\.(?:\w{{2,4}}#|_)|{_NOT_PRINTED}").match(value):
@@ -1028,7 +1033,7 @@ def _is_made_up(value: str) -> bool:
     if _shape(value) > 2:
         return True
     is_literal = _compiled(r"(?=.*[A-Z])(?=.*\d)[^\W_].*|[a-z]+_\d+").fullmatch(value) is not None
-    return _compiled(r".*(?:(?:[^\W\d]{3}|[-_.])\d\d|[^\W\d_]{3}\d+[A-Z]|[-_.]\d\Z|(?-i:[A-Z]).*[-_][^\W\d_]{3,}\d\Z|[!&%*^~$#+;][^\W_]|(?:\d|[-_.&][^\W\d_]+)[!$#]\Z)").match(value) is not None and _chosen(value, is_literal=is_literal) > 2
+    return _compiled(_TELL_ALONE if is_alone else _TELL).match(value) is not None and _chosen(value, is_literal=is_literal) > 2
 
 
 _NAMED_USER = r"[\"'`*]{0,3}(?P<user>[\w.+-]{2,40}(?:@[\w.-]{3,40})?)[\"'`*]{0,3}"
