@@ -962,14 +962,18 @@ def _random_candidates(text: str, names: list[Match[str]]) -> Iterator[tuple[int
 # A sign inside a word, or a number and a sign behind one.
 _ODD_SIGN = r"[&%!*^~$#+](?:(?<=[^\W_][&!*^~])(?=[^\W_])|(?<=[^\W_]%)(?![0-9a-fA-F]{2})(?=[^\W_])|(?<=\d\d[!$*#&+])(?=[\s\"'`.,;)]|\Z))"
 # What a line holds alone, in a list, or in a chat, and what stands last in it.
-_ALONE = r"(?:" + _CHAT + r")?[ \t>*•–-]{0,12}[\"'`*]{0,3}(?P<value>[^\s\"'`<>()\[\]{}|=/\\]{6,40}?)[\"'`*]{0,3}[.]?[ \t\r]*(?:[ ]\([^()\n]{1,60}\)[ \t\r]*)?(?=\n|\Z)"
+_ALONE = r"(?:" + _CHAT + r")?[ \t>•–-]{0,12}(?:\* )?(?:[\"'`]|\*\*){0,2}(?P<value>[^\s\"'`<>()\[\]{}|=/\\]{6,40}?)[\"'`*]{0,3}[.]?[ \t\r]*(?:[ ]\([^()\n]{1,60}\)[ \t\r]*)?(?=\n|\Z)"
 _LAST = r"(?:" + _CHAT + r")?[^\n{};=<>$\\|]{0,200}(?:[:,(/–→-]|\b(?:just|it'?s|also|so|i\.e\.))[ ][`„“«*]{0,3}(?P<value>[^\s\"'`<>()\[\]{}|=/\\]{6,40}?)[\"'`”»*)]{0,3}[.]?[ \t\r]*(?:[ ]\([^()\n]{1,60}\)[ \t\r]*)?(?=\n|\Z)"
 
 
 _IS_PROSE = r"(?![^\n]*[\"'][,:)\]])(?![ \t]*#\w)(?![ \t]*[$%❯➜>#/*+-]{1,3} ?\w+ --?\w)[^\n{};=<>$\\|]*(?:\n|\Z)"
 _WORD_IN_PROSE = rf"(?<![^{_END}“„「『(])[^\W_][^{_END}“„(){{}}\[\]/@:]{{7,40}}(?![^{_END}.:)!?]|[.:)!?]\w)"
 _STANDS_OUT = r"(?=.*[^\W\d_][&%!*^~$#+][^\W_])|(?=[^\W\d_].*(?:[^\W\d_][-_.]|[-_.][^\W\d_]))(?=.*[A-Z])(?=.*\d)(?=.*[^\W\d_]{3})|[^\W\d_]{3,}\d+[A-Z][a-z]{2}|(?=.*[a-z]\d|.*\d[a-z])(?=.*[A-Z]\d|.*\d[A-Z])(?=.*[a-z][A-Z]|.*[A-Z]{2}).{10,40}\Z"
-_NAMES_A_THING = r"(?i)\b(?:branch|tag|version|release|ticket|issue|host|server|machine|model|run|commit|file|folder|image|build|user|username|nutzer|account|customer|id|ref|code|room|sprint|from|called|named|heißt|see|in|on|at|by|for|of|via)[ :]{1,2}[\"'`*(]{0,2}\Z"
+_THINGS = r"(?:branch(?:es)?|tags?|versions?|releases?|tickets?|issues?|hosts?|servers?|machines?|models?|runs?|commits?|files?|folders?|images?|builds?|user[- ]?(?:names?|id)|users?|nutzer(?:name)?|benutzer(?:name)?|usuario|utilisateur|accounts?|customers?|kunden\w*|konto|compte|cuenta|ids?|ref|room|sprint|regions?|roles?|groups?|types?|names?|titles?|plans?|projects?|themes?|ssids?|serial|firmware)"
+_NAMES_A_THING = r"(?i)(?:\b(?:" + _THINGS + r"|code|from|called|named|heißt|see|in|on|at|by|for|of|via)[ :]{1,2}|\n[ \t>*-]*" + _THINGS + r":?\n[ \t]*)[\"'`*(]{0,2}\Z|" + _PUBLIC_LABEL.removeprefix("(?i)")
+
+
+_LISTS_NAMES = _LISTS + r"|(?:^|[|;&] ?)(?:sudo )?(?:docker|kubectl|git|gh|npm|pip\d?|apt|systemctl|ps|tmux|helm|brew|cd|mkdir)\b(?! login)"
 
 
 def _handed_over(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
@@ -983,27 +987,39 @@ def _handed_over(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]
             if _is_odd(text[start:end]) and text[start - 1 : start] != "=" != text[end : end + 1]:
                 yield start, end
     done = 0
-    for hint in hints:
-        start = max(done, text.rfind("\n", max(0, hint - REACH), hint) + 1)
-        for _ in range(5):
-            end = text.find("\n", start, start + 4 * REACH)
-            if start > hint + 4 * REACH or start >= len(text):
-                break
-            done = end + 1 if end >= 0 else len(text)
-            found = _compiled(_ALONE).match(text, start, done) or _compiled(_LAST).match(text, start, done)
-            if found and not _compiled(_PUBLIC_LABEL).search(text, start, found.start("value")):
-                begin, stop = _trimmed(text, *found.span("value"))
-                if _is_made_up(text[begin:stop], is_alone=True):
+    for name in names:
+        if name.start() in hints:
+            done = yield from _in_lines_behind(text, name, done)
+
+
+def _in_lines_behind(text: str, name: Match[str], done: int) -> Generator[tuple[int, int], None, int]:
+    """Yield what looks made up as a password in the line of a name and the next four, from `done` on, and return where they end."""
+    hint = name.start()
+    line = text.rfind("\n", max(0, hint - REACH), hint) + 1
+    prompt = _compiled(_PROMPT).match(text, line)
+    if prompt and _compiled(_LISTS_NAMES).search(text, prompt.end(), text.find("\n", line) % (len(text) + 1)):
+        return done
+    start = max(done, line)
+    for _ in range(5):
+        if start > hint + 4 * REACH or start >= len(text):
+            break
+        end = text.find("\n", start, start + 4 * REACH)
+        done = end + 1 if end >= 0 else len(text)
+        found = _compiled(_ALONE).match(text, start, done) or _compiled(_LAST).match(text, start, done)
+        begin, stop = _trimmed(text, *found.span("value")) if found else (start, start)
+        is_made_up = found is not None and not _compiled(_NAMES_A_THING).search(text, max(0, start - 30), begin) and _is_made_up(text[begin:stop], is_alone=name.lastgroup != "hint")
+        if is_made_up:
+            yield begin, stop
+        if start <= hint + 2 * REACH and _compiled(_IS_PROSE).match(text, start, done):
+            for word in _compiled(_WORD_IN_PROSE).finditer(text, start, done):
+                begin, stop = _trimmed(text, *word.span())
+                value = text[begin:stop]
+                if _compiled(_STANDS_OUT).match(value) and _is_made_up(value) and not _compiled(_NAMES_A_THING).search(text, start, begin):
                     yield begin, stop
-            if start <= hint + 2 * REACH and _compiled(_IS_PROSE).match(text, start, done):
-                for word in _compiled(_WORD_IN_PROSE).finditer(text, start, done):
-                    begin, stop = _trimmed(text, *word.span())
-                    value = text[begin:stop]
-                    if _compiled(_STANDS_OUT).match(value) and _is_made_up(value) and not _compiled(_NAMES_A_THING).search(text, start, begin):
-                        yield begin, stop
-            if end < 0:
-                break
-            start = done
+        if end < 0:
+            break
+        start = done
+    return done
 
 
 def _is_near_hint(text: str, hints: list[int], start: int, end: int, lines: int) -> bool:
@@ -1028,7 +1044,7 @@ _TELL_ALONE = _TELL + r"|(?=.*[^\W\d_]{4})(?=.*[-_.].*[-_.]|.*[-_.A-Z])(?=.*[^\W
 def _is_made_up(value: str, *, is_alone: bool = False) -> bool:
     """Return whether `value` is what somebody made up as a password rather than the name of a thing."""
     parts = _parts(value)
-    if not parts or max(map(len, parts)) < 3 or not _TECHNICAL.isdisjoint(parts) or value[1:].isupper() or _compiled(rf"[A-Za-z]{{2,8}}_\w{{16,}}\Z|\S+\.(?:\w{{2,4}}#|_)|{_NOT_PRINTED}").match(value):
+    if not parts or max(map(len, parts)) < 3 or not _TECHNICAL.isdisjoint(parts) or value[1:].isupper() or _compiled(rf"[A-Za-z]{{2,8}}_\w{{16,}}\Z|[A-Za-z]+\d+\.\d|\S+\.(?:\w{{2,4}}#|_)|{_NOT_PRINTED}").match(value):
         return False
     if _shape(value) > 2:
         return True
