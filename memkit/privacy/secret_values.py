@@ -225,7 +225,7 @@ _TECHNICAL = frozenset((
     "copy core cpu cron css customer dashboard data database db debug default deploy deployment desktop dev device disk dns docker docs domain email endpoint engine env error event export feature feat file files fix fixture flag "
     "folder frontend function gateway global group gpu gw handler helper home hook host hotfix http https id image import index infra ingress input instance int internal issue item job kernel key lambda large latest legacy lib "
     "library linux list load local log login mac mail main manager master medium memory merge message meta micro migration mobile mock model module monitor mount nano nas net network next node note object office operator option "
-    "order org output package page fritz box konto facture rechnung panel parser part path patch phase pipeline platform plugin pod point policy pool port portal preview primary private prod product production profile project proxy public pull push query queue "
+    "order org output package page fritz box konto facture rechnung auftrag beleg buchung bericht angebot projekt kunde kunden invoice pedido factura booking chapter kapitel seite halle raum room episode season vlan guide runbook meeting protokoll liste bugfix panel parser part path patch phase pipeline platform plugin pod point policy pool port portal preview primary private prod product production profile project proxy public pull push query queue "
     "read ready redis region registry release remote replica report repo request resource response result review rev role root route router rule run runner sandbox schema script search section secret server service session set "
     "setup shared shell site size small sprint sql src ssh stage staging standby stat state static status step storage store stream style sub subnet support svc sync system table tag task team temp template test tests theme "
     "thread ticket tool trace type ui unit update upload url user users util utils vault version ver view vm volume vpc vpn web webhook widget win windows wifi worker workflow workspace write zone ubuntu debian fedora alpine "
@@ -1044,7 +1044,7 @@ _TELL_ALONE = _TELL + r"|(?=.*[^\W\d_]{4})(?=.*[-_.].*[-_.]|.*[-_.A-Z])(?=.*[^\W
 def _is_made_up(value: str, *, is_alone: bool = False) -> bool:
     """Return whether `value` is what somebody made up as a password rather than the name of a thing."""
     parts = _parts(value)
-    if not parts or max(map(len, parts)) < 3 or not _TECHNICAL.isdisjoint(parts) or value[1:].isupper() or _compiled(rf"[A-Za-z]{{2,8}}_\w{{16,}}\Z|[A-Za-z]+\d+\.\d|\S+\.(?:\w{{2,4}}#|_)|{_NOT_PRINTED}").match(value):
+    if not parts or max(map(len, parts)) < 3 or not _TECHNICAL.isdisjoint(parts) or value[1:].isupper() or _compiled(rf"[A-Za-z]{{2,8}}_\w{{16,}}\Z|\S*\d\.\d|\S+\.(?:\w{{2,4}}#|_)|{_NOT_PRINTED}").match(value):
         return False
     if _shape(value) > 2:
         return True
