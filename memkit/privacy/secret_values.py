@@ -978,18 +978,18 @@ _LISTS_NAMES = _LISTS + r"|(?:^|[|;&] ?)(?:sudo )?(?:docker|kubectl|git|gh|npm|p
 
 def _handed_over(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
     """Yield what only a password looks like, near a word for passwords or for logging in."""
-    hints = [name.start() for name in names if name.lastgroup in ("talk", "place", "hint") or (name.lastgroup in ("strong", None) and name[0] not in ("pass", "token", "secret"))]
+    hints = [name for name in names if name.lastgroup in ("talk", "place", "hint") or (name.lastgroup in ("strong", None) and name[0] not in ("pass", "token", "secret"))]
+    places = [name.start() for name in hints]
     for sign in _compiled(_ODD_SIGN).finditer(text) if hints else ():
         start = _compiled(rf"[^{_END}“„「『«（(\[]*\Z").search(text, max(0, sign.start() - 40), sign.start()).start()  # type: ignore[union-attr]
         end = _compiled(rf"[^{_END}]*").match(text, sign.start()).end()  # type: ignore[union-attr]
-        if _is_near_hint(text, hints, start, end, 3):
+        if _is_near(text, places, start, end, 3):
             start, end = _trimmed(text, start, end)
             if _is_odd(text[start:end]) and text[start - 1 : start] != "=" != text[end : end + 1]:
                 yield start, end
     done = 0
-    for name in names:
-        if name.start() in hints:
-            done = yield from _in_lines_behind(text, name, done)
+    for name in hints:
+        done = yield from _in_lines_behind(text, name, done)
 
 
 def _in_lines_behind(text: str, name: Match[str], done: int) -> Generator[tuple[int, int], None, int]:
@@ -1022,7 +1022,7 @@ def _in_lines_behind(text: str, name: Match[str], done: int) -> Generator[tuple[
     return done
 
 
-def _is_near_hint(text: str, hints: list[int], start: int, end: int, lines: int) -> bool:
+def _is_near(text: str, hints: list[int], start: int, end: int, lines: int) -> bool:
     at = bisect(hints, start)
     before, behind = hints[at - 1] if at else -4 * REACH - 1, hints[at] if at < len(hints) else end + REACH
     is_near = start - before < 3 * REACH and text.count("\n", before, start) < lines
