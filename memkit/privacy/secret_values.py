@@ -140,6 +140,7 @@ _OPTIONS = (
     *((word, _DOOR_CODE) for word in ("alarm", "door", "safe", "tresor", "zutritt", "tür", "entrance", "keypad", "garage", "porte", "puerta", "serverraum", "lockbox")),
     *((word, _SPACED_PIN) for word in ("pin", "puk", "geheimzahl", "passcode")),
     *((word, r"((?i:(?:schlüssel|key|passw\w+|psk|kennwort)[^\n\d]{0,20})\s{1,8})(\d{4}(?:[ ]\d{4}){3,4})(?!\S)") for word in ("schlüssel", "wpa", "wifi", "wlan", "wi-fi", "kennwort")),
+    *((word, r"(\bdefine\(\s{0,3}'\w{0,40}(?:KEY|SALT)',\s{0,12}')(?=[^'\n]*[^\w\s'])([^'\n]{20,100})(?=')") for word in ("define('", "define( '")),
     ("wifi:", r"(WIFI:[^\n]{0,100}?P:)([^\s;]{6,100})(?=;)"),
     ("accounts: [", r"(\baccounts: \[\s{0,20}[\"'`])(0x[0-9a-f]{64})"),
     ("htpasswd -", r"(\bhtpasswd[ ](?:-\w+[ ]){0,3}(?:-\w*b\w*n\w*|-\w*n\w*b\w*|-\w*b\w*[ ]\S{1,200})[ ]\S{1,60}[ ][\"']?)([^\s\"'$]{6,200})"),
@@ -851,14 +852,14 @@ _IS = r"(?:\b(?:is|was|are|be|it'?s|ist|war|lautet|lauten|es|era|est|était|sea|
 _NAME_AND_VALUE = r"[\w\"', :=-]{1,30}?\s{1,40}[\"']?(?:value|wert|valor|valeur)[\"']?(?:\s{0,9}[:=]\s?|\s{2,9})[\"']?"
 # What stands between a name and a value (gap; made, if people make such values up), before the name, or between a value and a name behind it (as).
 _EVIDENCE = (
-    ("gap", r"\A\]?[\s\"'`*(\[{“「『«]{0,40}(?:default[ ])?\Z", 2),
+    ("gap", r"\A\]?[\s\"'`*(\[{“「『«]{0,40}>?(?:default[ ])?\Z", 2),
     ("gap", _IS + r"(?:[ ](?:now|just|currently|still|always|jetzt|nun|noch|ahora|agora|maintenant|simply)){0,2}(?:[ ]string(?:\(\d{1,4}\))?)?[\s\"'`*(“„「『«:$>]{0,4}\Z", 3),
     ("gap", r"\A(?:[\s|│*`]|</?\w[^<>]{0,60}>){1,40}\Z", 1),
     ("gap", r"\A(?:[\s*`]|</?\w[^<>]{0,60}>){0,40}(?:[|│]|</?\w[^<>]{0,60}>|reg_\w+[ ])(?:[\s|│*`]|</?\w[^<>]{0,60}>){0,40}\Z", 3),
     ("gap", r"--(?:body|value|data)[ =][\"']?\Z|<<<[ ]{0,3}[\"']?\Z|\A[ ][05789][ ]\Z|\.(?:fill|type|send_?keys|setvalue|fill_in)\([\"']\Z", 4),
     ("gap", r"<\((?:echo|printf)[ ][\"']?\Z", 7),
     ("gap", r"\A[\"'`]?(?:,[ ]?|[ ]?/[ ]?)[\"'`]?\Z|[\w\"'`][ ]?/[ ][\"'`]?\Z", 3),
-    ("behind", r"\A[\"'`]?[ ]to[ ]", 2),
+    ("behind", r"\A[\"'`]?[ ]to[ ]|\A#(?!\w)", 2),
     ("behind", r"\A[^\n]{0,12}\b(?:by|via|per|par|por)[ ](?:sms|e-?mail|text)\b", 2),
     ("gap", r"(?:\b(?:with|as|auf|mit|als|con|com|avec|por)|\((?:currently|now|jetzt))[\s\"'`*(]{0,4}\Z", 2),
     ("said", r"(?:chang|cambi|wijzig|änder|setz|modifi|zmieni|alter|muda|ændr|endr|измен|помен)[^\n]{0,90}[ ](?:to|a|à|in|al|en|para|em|naar|auf|op|till?|på|na|на)[ ][\"'`„“«*]{0,3}\Z", 8),
@@ -968,7 +969,7 @@ _LAST = r"(?:" + _CHAT + r")?[^\n{};=<>$\\|]{0,200}(?:[:,(/–→-]|\b(?:just|it
 
 _IS_PROSE = r"(?![^\n]*[\"'][,:)\]])(?![ \t]*#\w)(?![ \t]*[$%❯➜>#/*+-]{1,3} ?\w+ --?\w)[^\n{};=<>$\\|]*(?:\n|\Z)"
 _WORD_IN_PROSE = rf"(?<![^{_END}“„「『(])[^\W_][^{_END}“„(){{}}\[\]/@:]{{7,40}}(?![^{_END}.:)!?]|[.:)!?]\w)"
-_STANDS_OUT = r"(?=.*[^\W\d_][&%!*^~$#+][^\W_])|(?=[^\W\d_].*(?:[^\W\d_][-_.]|[-_.][^\W\d_]))(?=.*[A-Z])(?=.*\d)(?=.*[^\W\d_]{3})|[^\W\d_]{3,}\d+[A-Z][a-z]{2}|(?=.*[a-z]\d|.*\d[a-z])(?=.*[A-Z]\d|.*\d[A-Z])(?=.*[a-z][A-Z]|.*[A-Z]{2}).{10,40}\Z"
+_STANDS_OUT = r"[^\W\d_]{3,}\d\d+[!$*#&+]\Z|[A-Z][a-z]{2,}(?:[!%*^~][A-Z]?[a-z]{2,})+\Z|(?=.*[^\W\d_][&%!*^~$#+][^\W_])|(?=[^\W\d_].*(?:[^\W\d_][-_.]|[-_.][^\W\d_]))(?=.*[A-Z])(?=.*\d)(?=.*[^\W\d_]{3})|[^\W\d_]{3,}\d+[A-Z][a-z]{2}|(?=.*[a-z]\d|.*\d[a-z])(?=.*[A-Z]\d|.*\d[A-Z])(?=.*[a-z][A-Z]|.*[A-Z]{2}).{10,40}\Z"
 _THINGS = r"(?:branch(?:es)?|tags?|versions?|releases?|tickets?|issues?|hosts?|servers?|machines?|models?|runs?|commits?|files?|folders?|images?|builds?|user[- ]?(?:names?|id)|users?|nutzer(?:name)?|benutzer(?:name)?|usuario|utilisateur|accounts?|customers?|kunden\w*|konto|compte|cuenta|ids?|ref|room|sprint|regions?|roles?|groups?|types?|names?|titles?|plans?|projects?|themes?|ssids?|serial|firmware)"
 _NAMES_A_THING = r"(?i)(?:\b(?:" + _THINGS + r"|code|from|called|named|heißt|see|in|on|at|by|for|of|via)[ :]{1,2}|\n[ \t>*-]*" + _THINGS + r":?\n[ \t]*)[\"'`*(]{0,2}\Z|" + _PUBLIC_LABEL.removeprefix("(?i)")
 
@@ -979,14 +980,6 @@ _LISTS_NAMES = _LISTS + r"|(?:^|[|;&] ?)(?:sudo )?(?:docker|kubectl|git|gh|npm|p
 def _handed_over(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
     """Yield what only a password looks like, near a word for passwords or for logging in."""
     hints = [name for name in names if name.lastgroup in ("talk", "place", "hint") or (name.lastgroup in ("strong", None) and name[0] not in ("pass", "token", "secret"))]
-    places = [name.start() for name in hints]
-    for sign in _compiled(_ODD_SIGN).finditer(text) if hints else ():
-        start = _compiled(rf"[^{_END}“„「『«（(\[]*\Z").search(text, max(0, sign.start() - 40), sign.start()).start()  # type: ignore[union-attr]
-        end = _compiled(rf"[^{_END}]*").match(text, sign.start()).end()  # type: ignore[union-attr]
-        if _is_near(text, places, start, end, 3):
-            start, end = _trimmed(text, start, end)
-            if _is_odd(text[start:end]) and text[start - 1 : start] != "=" != text[end : end + 1]:
-                yield start, end
     done = 0
     for name in hints:
         done = yield from _in_lines_behind(text, name, done)
@@ -995,7 +988,7 @@ def _handed_over(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]
 def _in_lines_behind(text: str, name: Match[str], done: int) -> Generator[tuple[int, int], None, int]:
     """Yield what looks made up as a password in the line of a name and the next four, from `done` on, and return where they end."""
     hint = name.start()
-    line = text.rfind("\n", max(0, hint - REACH), hint) + 1
+    line = text.rfind("\n", max(0, hint - 2 * REACH), hint) + 1 or max(0, hint - 2 * REACH)
     prompt = _compiled(_PROMPT).match(text, line)
     if prompt and _compiled(_LISTS_NAMES).search(text, prompt.end(), text.find("\n", line) % (len(text) + 1)):
         return done
@@ -1022,23 +1015,12 @@ def _in_lines_behind(text: str, name: Match[str], done: int) -> Generator[tuple[
     return done
 
 
-def _is_near(text: str, hints: list[int], start: int, end: int, lines: int) -> bool:
-    at = bisect(hints, start)
-    before, behind = hints[at - 1] if at else -4 * REACH - 1, hints[at] if at < len(hints) else end + REACH
-    is_near = start - before < 3 * REACH and text.count("\n", before, start) < lines
-    return is_near or (behind - end < REACH and text.count("\n", end, behind) < 5 - lines)
-
-
-def _is_odd(value: str) -> bool:
-    return len(value) > 7 and not _compiled(r"\d|[A-Z]{1,2}&").match(value) and _chosen(value) > 2 and (_kinds(value) == 3 or _compiled(r"[^\W\d_]{4,}\d{2,}[!$*#&+]").fullmatch(value) is not None or _compiled(r"[A-Z][a-z]{2,}(?:[!%*^~][A-Z]?[a-z]{2,})+").fullmatch(value) is not None) and not _compiled(_NOT_PRINTED).match(value)
-
-
 def _parts(value: str) -> list[str]:
     return [part.lower() for part in _compiled(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+").findall(value)]
 
 
 _TELL = r"(?s).*(?:(?:[^\W\d]{3}|[-_.])\d\d|[^\W\d_]{3}\d+[A-Z]|[-_.]\d\Z|[!&%*^~$#+;][^\W_]|(?:\d|[-_.&][^\W\d_]+)[!$#]\Z)|(?=.*[A-Z]).*[-_][^\W\d_]{3,}\d\Z"
-_TELL_ALONE = _TELL + r"|(?=.*[^\W\d_]{4})(?=.*[-_.].*[-_.]|.*[-_.A-Z])(?=.*[^\W\d_]\d)(?=.*\d[^\W\d_]|.*\d[-_.][^\W\d_]{2})|(?=.*[A-Z])[^\W\d_]{2,}(?:-[^\W\d_]{2,}){2,}\Z|[^\W\d_]{2,}(?:-[^\W\d_]{2,}){3,}\Z"
+_TELL_ALONE = _TELL + r"|(?=.*[^\W\d_]{4})(?=.*[-_.A-Z])(?=.*\d[^\W\d_]|.*\d[-_.][^\W\d_]{2})|(?=.*[A-Z])[^\W\d_]{2,}(?:-[^\W\d_]{2,}){2,}\Z|[^\W\d_]{2,}(?:-[^\W\d_]{2,}){3,}\Z"
 
 
 def _is_made_up(value: str, *, is_alone: bool = False) -> bool:
