@@ -222,15 +222,11 @@ _NO_CHOICE = frozenset((
 _JOINS = frozenset("this that with from into when then than out up to of by in on at off end non pre built hard soft well self long short one the only old new current".split())
 # What the names of things in code and in a computer centre are made of, and passwords seldom are.
 _TECHNICAL = frozenset((
-    "api app apps auth backend backup bastion beta bin bot branch bucket build cache candidate cert channel checkout ci class client cloud cluster cms code com command commit component config conf container content controller "
-    "copy core cpu cron css customer dashboard data database db debug default deploy deployment desktop dev device disk dns docker docs domain email endpoint engine env error event export feature feat file files fix fixture flag "
-    "folder frontend function gateway global group gpu gw handler helper home hook host hotfix http https id image import index infra ingress input instance int internal issue item job kernel key lambda large latest legacy lib "
-    "library linux list load local log login mac mail main manager master medium memory merge message meta micro migration mobile mock model module monitor mount nano nas net network next node note object office operator option "
-    "order org output package page fritz box konto facture rechnung auftrag beleg buchung bericht angebot projekt kunde kunden invoice pedido factura booking chapter kapitel seite halle raum room episode season vlan guide runbook meeting protokoll liste bugfix panel parser part path patch phase pipeline platform plugin pod point policy pool port portal preview primary private prod product production profile project proxy public pull push query queue "
-    "read ready redis region registry release remote replica report repo request resource response result review rev role root route router rule run runner sandbox schema script search section secret server service session set "
-    "setup shared shell site size small sprint sql src ssh stage staging standby stat state static status step storage store stream style sub subnet support svc sync system table tag task team temp template test tests theme "
-    "thread ticket tool trace type ui unit update upload url user users util utils vault version ver view vm volume vpc vpn web webhook widget win windows wifi worker workflow workspace write zone ubuntu debian fedora alpine "
-    "macos python java ruby postgres postgresql mysql mongo nginx apache kafka us eu ap east west north south central"
+    "api app apps auth backend backup bastion beta bin bot branch bucket build cache candidate cert channel checkout ci class client cloud cluster cms code com command commit component config conf container content controller copy core cpu cron css customer dashboard data database db debug default deploy deployment desktop dev device disk dns docker docs domain email endpoint engine env error event export feature feat file files fix fixture flag folder frontend function "
+    "gateway global group gpu gw handler helper home hook host hotfix http https id image import index infra ingress input instance int internal issue item job kernel key lambda large latest legacy lib library linux list load local log login mac mail main manager master medium memory merge message meta micro migration mobile mock model module monitor mount nano nas net network next node note object office operator option order org output package page fritz box konto "
+    "facture rechnung auftrag beleg buchung bericht angebot projekt kunde kunden invoice pedido factura booking chapter kapitel seite halle raum room episode season vlan guide runbook meeting protokoll liste bugfix panel parser part path patch phase pipeline platform plugin pod point policy pool port portal preview primary private prod product production profile project proxy public pull push query queue read ready redis region registry release remote replica report "
+    "repo request resource response result review rev role root route router rule run runner sandbox schema script search section secret server service session set setup shared shell site size small sprint sql src ssh stage staging standby stat state static status step storage store stream style sub subnet support svc sync system table tag task team temp template test tests theme thread ticket tool trace type ui unit update upload url user users util utils vault version "
+    "ver view vm volume vpc vpn web webhook widget win windows wifi worker workflow workspace write zone ubuntu debian fedora alpine macos python java ruby postgres postgresql mysql mongo nginx apache kafka us eu ap east west north south central"
 ).split())  # fmt: skip
 _ALGORITHM = r"(?i).*x{4}|(?:base|utf|latin|rfc|iso|oauth|sha|md|aes|rsa|argon|pbkdf|bcrypt|scrypt|hmac|ipv|http|python|node|php|java|win|(?:x|v|es|ed|hs|rs)(?=\d+(?![a-z\d]))|ntlm|pkcs|tls|ssl|fido|saml|i18n|k8s|log4j|step|level|error|option|type|test|user|page|field|param|arg|var|line|chapter|version|part)[-_ ]?\d"
 _CHOSEN = r"[^\W_](?:[^\s\"'`<>|,;:=@/\\(){}\[\]“”「」『』，。；：]|(?<!^)[@;](?=\w)){3,38}[^\s\"'`<>|,;:=@/\\(){}\[\].“”「」『』，。；：…]"
@@ -960,20 +956,19 @@ def _random_candidates(text: str, names: list[Match[str]]) -> Iterator[tuple[int
                 yield from (value.span() for value in _compiled(_CANDIDATE).finditer(text, start, end + (5 if end - start == 3 else 2)) if value.start() < end)
 
 
-# A sign inside a word, or a number and a sign behind one.
-_ODD_SIGN = r"[&%!*^~$#+](?:(?<=[^\W_][&!*^~])(?=[^\W_])|(?<=[^\W_]%)(?![0-9a-fA-F]{2})(?=[^\W_])|(?<=\d\d[!$*#&+])(?=[\s\"'`.,;)]|\Z))"
 # What a line holds alone, in a list, or in a chat, and what stands last in it.
 _ALONE = r"(?:" + _CHAT + r")?[ \t>•–-]{0,12}(?:\* )?(?:[\"'`]|\*\*){0,2}(?P<value>[^\s\"'`<>()\[\]{}|=/\\]{6,40}?)[\"'`*]{0,3}[.]?[ \t\r]*(?:[ ]\([^()\n]{1,60}\)[ \t\r]*)?(?=\n|\Z)"
 _LAST = r"(?:" + _CHAT + r")?[^\n{};=<>$\\|]{0,200}(?:[:,(/–→-]|\b(?:just|it'?s|also|so|i\.e\.))[ ][`„“«*]{0,3}(?P<value>[^\s\"'`<>()\[\]{}|=/\\]{6,40}?)[\"'`”»*)]{0,3}[.]?[ \t\r]*(?:[ ]\([^()\n]{1,60}\)[ \t\r]*)?(?=\n|\Z)"
 
-
-_IS_PROSE = r"(?![^\n]*[\"'][,:)\]])(?![ \t]*#\w)(?![ \t]*[$%❯➜>#/*+-]{1,3} ?\w+ --?\w)[^\n{};=<>$\\|]*(?:\n|\Z)"
+# A line of prose, a word of it, and a word that stands out; what names a thing before a value.
+_IS_PROSE = r"(?![^\n]*[\"'][,:)\]])(?![ \t]*#\w)(?![ \t]*[$%❯➜>#/*+-]{1,3} ?\w+ --?\w)(?:[^\n{};=<>$\\|]|(?<=\w)\$)*(?:\n|\Z)"
 _WORD_IN_PROSE = rf"(?<![^{_END}“„「『(])[^\W_][^{_END}“„(){{}}\[\]/@:]{{7,40}}(?![^{_END}.:)!?]|[.:)!?]\w)"
 _STANDS_OUT = r"[^\W\d_]{3,}\d\d+[!$*#&+]\Z|[A-Z][a-z]{2,}(?:[!%*^~][A-Z]?[a-z]{2,})+\Z|(?=.*[^\W\d_][&%!*^~$#+][^\W_])|(?=[^\W\d_].*(?:[^\W\d_][-_.]|[-_.][^\W\d_]))(?=.*[A-Z])(?=.*\d)(?=.*[^\W\d_]{3})|[^\W\d_]{3,}\d+[A-Z][a-z]{2}|(?=.*[a-z]\d|.*\d[a-z])(?=.*[A-Z]\d|.*\d[A-Z])(?=.*[a-z][A-Z]|.*[A-Z]{2}).{10,40}\Z"
 _THINGS = r"(?:branch(?:es)?|tags?|versions?|releases?|tickets?|issues?|hosts?|servers?|machines?|models?|runs?|commits?|files?|folders?|images?|builds?|user[- ]?(?:names?|id)|users?|nutzer(?:name)?|benutzer(?:name)?|usuario|utilisateur|accounts?|customers?|kunden\w*|konto|compte|cuenta|ids?|ref|room|sprint|regions?|roles?|groups?|types?|names?|titles?|plans?|projects?|themes?|ssids?|serial|firmware)"
 _NAMES_A_THING = r"(?i)(?:\b(?:" + _THINGS + r"|code|from|called|named|heißt|see|in|on|at|by|for|of|via)[ :]{1,2}|\n[ \t>*-]*" + _THINGS + r":?\n[ \t]*)[\"'`*(]{0,2}\Z|" + _PUBLIC_LABEL.removeprefix("(?i)")
-
-
+# Parts by which somebody's password differs from a name: numbers behind words, signs inside, and more of it where nothing else is in the line.
+_TELL = r"(?s).*(?:(?:[^\W\d]{3}|[-_.])\d\d|[^\W\d_]{3}\d+[A-Z]|[-_.]\d\Z|[!&%*^~$#+;][^\W_]|(?:\d|[-_.&][^\W\d_]+)[!$#]\Z)|(?=.*[A-Z]).*[-_][^\W\d_]{3,}\d\Z"
+_TELL_ALONE = _TELL + r"|(?=.*[^\W\d_]{4})(?=.*[-_.A-Z])(?=.*\d[^\W\d_]|.*\d[-_.][^\W\d_]{2})|(?=.*[A-Z])[^\W\d_]{2,}(?:-[^\W\d_]{2,}){2,}\Z|[^\W\d_]{2,}(?:-[^\W\d_]{2,}){3,}\Z"
 _LISTS_NAMES = _LISTS + r"|(?:^|[|;&] ?)(?:sudo )?(?:docker|kubectl|git|gh|npm|pip\d?|apt|systemctl|ps|tmux|helm|brew|cd|mkdir)\b(?! login)"
 
 
@@ -989,6 +984,8 @@ def _in_lines_behind(text: str, name: Match[str], done: int) -> Generator[tuple[
     """Yield what looks made up as a password in the line of a name and the next four, from `done` on, and return where they end."""
     hint = name.start()
     line = text.rfind("\n", max(0, hint - 2 * REACH), hint) + 1 or max(0, hint - 2 * REACH)
+    if name.lastgroup in ("strong", None):  # the line before it, too
+        line = text.rfind("\n", max(0, line - REACH), max(0, line - 1)) + 1 or line
     prompt = _compiled(_PROMPT).match(text, line)
     if prompt and _compiled(_LISTS_NAMES).search(text, prompt.end(), text.find("\n", line) % (len(text) + 1)):
         return done
@@ -1000,8 +997,7 @@ def _in_lines_behind(text: str, name: Match[str], done: int) -> Generator[tuple[
         done = end + 1 if end >= 0 else len(text)
         found = _compiled(_ALONE).match(text, start, done) or _compiled(_LAST).match(text, start, done)
         begin, stop = _trimmed(text, *found.span("value")) if found else (start, start)
-        is_made_up = found is not None and not _compiled(_NAMES_A_THING).search(text, max(0, start - 30), begin) and _is_made_up(text[begin:stop], is_alone=name.lastgroup != "hint")
-        if is_made_up:
+        if found and not _compiled(_NAMES_A_THING).search(text, max(0, start - 30), begin) and _is_made_up(text[begin:stop], is_alone=name.lastgroup != "hint"):
             yield begin, stop
         if start <= hint + 2 * REACH and _compiled(_IS_PROSE).match(text, start, done):
             for word in _compiled(_WORD_IN_PROSE).finditer(text, start, done):
@@ -1017,10 +1013,6 @@ def _in_lines_behind(text: str, name: Match[str], done: int) -> Generator[tuple[
 
 def _parts(value: str) -> list[str]:
     return [part.lower() for part in _compiled(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+").findall(value)]
-
-
-_TELL = r"(?s).*(?:(?:[^\W\d]{3}|[-_.])\d\d|[^\W\d_]{3}\d+[A-Z]|[-_.]\d\Z|[!&%*^~$#+;][^\W_]|(?:\d|[-_.&][^\W\d_]+)[!$#]\Z)|(?=.*[A-Z]).*[-_][^\W\d_]{3,}\d\Z"
-_TELL_ALONE = _TELL + r"|(?=.*[^\W\d_]{4})(?=.*[-_.A-Z])(?=.*\d[^\W\d_]|.*\d[-_.][^\W\d_]{2})|(?=.*[A-Z])[^\W\d_]{2,}(?:-[^\W\d_]{2,}){2,}\Z|[^\W\d_]{2,}(?:-[^\W\d_]{2,}){3,}\Z"
 
 
 def _is_made_up(value: str, *, is_alone: bool = False) -> bool:
