@@ -13,6 +13,7 @@ import re
 from bisect import bisect
 from collections.abc import Generator, Iterator
 from functools import cache
+from itertools import islice
 from re import Match, Pattern
 
 from memkit.privacy.literals import Places, occurrences
@@ -91,10 +92,10 @@ _CODE = r"((?i:(?:(?:(?:recovery|backup|scratch|emergency|rescue|one-time|2fa)[ 
 _BASE32 = r"(?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|(?=[a-z ]{0,40}[2-7])(?:[a-z2-7]{4} ){3,15}[a-z2-7]{4}|(?:[a-z2-7]{4} ){7}[a-z2-7]{4}|(?=[a-z ]{0,40}\d)(?:[a-z0-9]{4} ){3,15}[a-z0-9]{4}|[A-Z2-7]{16,64}"
 _TOTP = r"((?i:\b(?:setup|totp|2fa|mfa|authenticator|new)[ _-]?(?:secret[ ])?(?:key|secret)(?:[ ](?:is|manually))?[\"']?[ ]{0,3}[:=]?|(?:set up|enable)[ ](?:mfa|2fa|totp)[ ]with[ ]key|(?:manual(?:ly)?(?: entry key)?|by hand|authenticator)\b[^\n:]{0,60}:?|oathtool[ ][^\n|]{0,60}?)\s{1,8}[\"']?)(" + _BASE32 + r")(?!\w)"
 _WORDS_BEHIND = r"((?:\A|\n)(?i:[\w.]{0,30}(?:passphrase|psk)[ ]?=|(?:enter )?passphrase(?: [^\n:]{1,80})?:)[ ])(?!(?i:the|a|see|siehe|no|use|same|from|your|any|get|wpa|none|not|must|can)\b|[^\n]*\b(?i:file|value|vault|config|page|passphrase)\b)((?:[^\W\d_]+[ ]){1,7}\w+)(?=[ \t]*(?:\n|\Z))"
-# A line for a user, and the next one for a password: there it can be anything.
-_LOGIN_LINES = r"((?i:(?:user|benutzer|nutzer)(?:[ _]?name)?|login|e?-?mail|usuario|utilisateur|konto|account)[ ]?:[ ]?\S{1,60}\s{1,20}(?:[>*-][ ])?(?i:pass(?:word|wort)?|pw|pwd|kennwort|contraseña|mot de passe|senha|clave|парол[ьb]|パスワード|密码)[ ]?:[ ]?)(?P<word>[^\s\"'<>{}$,]{4,60})(?=[ \t]*(?:\n|\Z))"
 _SPACED_PIN = r"((?i:(?<![a-z])(?:pin|puk|geheimzahl|passcode)(?![a-z]))[^\n\d]{0,30}(?:[:=]|\bis\b|\bist\b|\n)[\s\"']{0,20})(\d(?:[ ]\d){3,7}|\d{3}-\d{2}-\d{3})(?![\w-])"
 _DOOR_CODE = r"(\b(?i:alarm\w{0,6}|(?:haus)?tür|door|safe|tresor|zutritt|entrance|keypad|garage|porte|puerta|serverraum|lockbox)\b[^\n\d]{0,50}?(?:(?i:code|combination|kombination|código|zahl)\b[^\n\d]{0,30}|[ ]?[:=][ ]|\b(?:is|ist|now|jetzt|est|es)[ ]))(\d{4,8}[A-Z#*]?|\d{2}(?:-\d{2}){2,4})(?![\w/-]|[.:]\d|[ ]?(?:ms|sec|min|px|%))"
+# A line for a user, and the next one for a password: there it can be anything.
+_LOGIN_LINES = r"((?i:(?:user|benutzer|nutzer)(?:[ _]?name)?|login|e?-?mail|usuario|utilisateur|konto|account)[ ]?:[ ]?\S{1,60}\s{1,20}(?:[>*-][ ])?(?i:pass(?:word|wort)?|pw|pwd|kennwort|contraseña|mot de passe|senha|clave|парол[ьb]|パスワード|密码)[ ]?:[ ]?)(?P<word>[^\s\"'<>{}$,]{4,60})(?=[ \t]*(?:\n|\Z))"
 _HASH = r"((?i:passw(?:or)?d[_-]?hash)[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?)([0-9A-Fa-f]{32,128})(?!\w)"
 _FLAG_VALUE = r"((?<=\s)-(?:p|P|w|a|A|X|x|pass|pw|storepass|keypass)[ =]?[\"']?)((?=[^\s]{0,60}[a-z])(?=[^\s]{0,60}[A-Z])(?=[^\s]{0,60}\d)[^\s\"'$/:.,=]{8,100})(?=[\"']?(?:\s|\Z))"
 _OPTIONS = (
@@ -109,15 +110,12 @@ _OPTIONS = (
     *((word, r"(\b(?:sqlplus\b[^\n|;]{0,60}?[ \t][\"']?|oracle:thin:)[\w.$]{1,60}/)([^\s\"'@/]{6,200})") for word in ("sqlplus", "oracle:thin:")),
     ("rabbitmqctl", r"(\brabbitmqctl[ ][^\n|;]{0,60}?(?:add_user|change_password|authenticate_user)[ ]\S{1,60}[ ])([^\s$]{6,200})"),
     ("net use", r"(\bnet[ ](?:user[ ]\S{1,60}|use\b[^\n]{0,100}?[ ]\\\\[^\s]{1,100}(?:[ ]/user:\S{1,60})?)[ ])([^\s/*\"'][^\s\"']{5,200})"),
-    *((word, r"(\s(?:-[uUl]|--user(?:name)?)[ =]?\S{1,60}[ ](?:[^\n|;]{0,100}?[ ])?-(?:P|A|X|pw|pass)[ ][\"']?)(?P<literal>[^\s\"'$<>/]{6,60})") for word in (" -u", " -l ", " --user")),
     # Any command: the letters distinguish a password from a file, port, or name.
     *((flag, _FLAG_VALUE) for flag in (" -p", " -w ", " -a ", " -x ")),
     ("<<<", r"(\b(?:sudo[ ]-\w*S|chpasswd|passwd|kinit|cryptsetup|--password-stdin)\b[^\n|;]{0,120}<<<[ ]?[\"']?(?:\w{1,32}:)?)([^\s\"'$]{6,200})"),
     *((word, r"(\b(?i:auth(?:enticate)?)[ ]PLAIN[ ])([\w+/]{12,400}={0,2})") for word in ("auth plain", "authenticate plain")),
     ("ugfzc3dvcmq6", r"(334[ ]UGFzc3dvcmQ6\s{1,3}(?:[CS<>]{1,3}:?[ ])?)([\w+/]{8,400}={0,2})"),  # asks for the password in base64
-    ("login ", r"(\bLOGIN[ ]\"?[\w.@+-]{1,60}\"?[ ]\"?)([^\s\"]{6,200})"),  # IMAP
     ("send ", r"(\bsend[ ](?:--[ ])?\")(?P<judged>[^\s\"\\]{6,200})(?=\\[rn]\")"),  # expect
-    *((user + sign, r"(\b(?<!own )(?:admin|root)(?:[ ]/[ ]|:|, `))(?P<judged>[^\s/:`\"']{8,60})(?=[`\"'\s]|\Z)") for user in ("admin", "root") for sign in (" / ", ":", ", `")),
     *((word, r"(\b(?:reset|invite|verify|confirm|activate|magic)[\w-]{0,20}[/?](?:\w{1,12}=)?)(?P<judged>[\w.-]{20,400})") for word in "reset/ reset-password/ invite/ verify/ confirm/ activate/ magic/ magic-link/ reset? reset-password? invite? verify? confirm? activate? magic?".split()),
     *((word, r"(://[^\s\"'`<>]{4,100}/(?:v[1-4]|push|hooks?|webhooks?|ping)/)(?P<judged>(?![0-9a-f]{40}\b|[0-9a-f]{64}\b)[\w-]{32,64})(?=[\s\"'`<>?]|\Z)") for word in "/v1/ /v2/ /v3/ /v4/ /push/ /hook/ /hooks/ /webhook/ /webhooks/ /ping/".split()),
     *((word, r"(\b(?:echo|printf)[ ](?:-\w{1,3}[ ]|[\"']?%s(?:\\n)?[\"']?[ ])?[\"']?(?:\w{1,32}:)?)([^\s\"'$|]{6,200})" + _TO_STDIN) for word in ("echo", "printf")),
@@ -136,35 +134,32 @@ _OPTIONS = (
     ("with key ", _TOTP),
     *((word, _TOTP) for word in ("oathtool", "new secret key", "manual", "authenticator")),
     *((word, _WORDS_BEHIND) for word in ("passphrase", "psk")),
-    *((word + ":", _LOGIN_LINES) for word in ("user", "username", "login", "mail", "benutzer", "benutzername", "usuario", "utilisateur", "konto", "account", "nutzer")),
     *((word, _DOOR_CODE) for word in ("alarm", "door", "safe", "tresor", "zutritt", "tür", "entrance", "keypad", "garage", "porte", "puerta", "serverraum", "lockbox")),
     *((word, _SPACED_PIN) for word in ("pin", "puk", "geheimzahl", "passcode")),
     *((word, r"((?i:(?:schlüssel|key|passw\w+|psk|kennwort)[^\n\d]{0,20})\s{1,8})(\d{4}(?:[ ]\d{4}){3,4})(?!\S)") for word in ("schlüssel", "wpa", "wifi", "wlan", "wi-fi", "kennwort")),
     *((word, r"(\bdefine\(\s{0,3}'\w{0,40}(?:KEY|SALT)',\s{0,12}')(?=[^'\n]*[^\w\s'])([^'\n]{20,100})(?=')") for word in ("define('", "define( '")),
+    ("login ", r"(\bLOGIN[ ]\"?[\w.@+-]{1,60}\"?[ ]\"?)([^\s\"]{6,200})"),  # IMAP
+    (".tochararray()", r"(\")(?P<judged>[^\s\"]{8,200})(?=\"\.toCharArray\(\))"),
+    *((word + ":", _LOGIN_LINES) for word in ("user", "username", "login", "mail", "benutzer", "benutzername", "usuario", "utilisateur", "konto", "account", "nutzer")),
+    *((word, r"((?:\A|\n)(?:\[sudo\] |Enter (?:current )?|\S{1,40}'s )?[Pp]assword(?: for [^\n:]{1,60})?: )(?P<word>[^\s\"'<>{}$,]{5,60})(?=\n|\Z)") for word in ("password for ", "enter password: ", "'s password: ")),
+    *((word, r"(?i)((?:password|authentication|credential)\([\"'][\w.@-]{1,60}[\"'],[ ]?[\"'])(?P<judged>[^\s\"']{6,200})") for word in ("password(", "passwordauthentication(", "credential(")),
+    *((sign + key, r"([?&;](?i:passw(?:or)?d|pwd)=)(?P<word>[^\s&;\"'<>${}]{5,100})") for sign in "?&;" for key in ("password=", "passwd=", "pwd=")),
+    *((word, r"(\s(?:-[uUl]|--user(?:name)?)[ =]?\S{1,60}[ ](?:[^\n|;]{0,100}?[ ])?-(?:P|A|X|pw|pass)[ ][\"']?)(?P<literal>[^\s\"'$<>/]{6,60})") for word in (" -u", " -l ", " --user")),
     ("wifi:", r"(WIFI:[^\n]{0,100}?P:)([^\s;]{6,100})(?=;)"),
     ("accounts: [", r"(\baccounts: \[\s{0,20}[\"'`])(0x[0-9a-f]{64})"),
     ("htpasswd -", r"(\bhtpasswd[ ](?:-\w+[ ]){0,3}(?:-\w*b\w*n\w*|-\w*n\w*b\w*|-\w*b\w*[ ]\S{1,200})[ ]\S{1,60}[ ][\"']?)([^\s\"'$]{6,200})"),
     ("auth ", r"((?:\A|\n|> )AUTH[ ](?:[\w.-]{1,40}[ ])?)(?P<literal>[^\s\"']{6,200})(?=\s|\Z)"),
     *((word, r"(?i)(key\w{0,10}\"?\s?[:=]\s?)(\[(?:\s?\d{1,3},){15,63}\s?\d{1,3}\s?\])") for word in ("key: [", "key = [", "key=[", 'key": [')),
     ("_auth=", r"(_AUTH=[\"']?[\w.-]{1,40}[/:])([^\s\"'$/]{5,100})"),
-    *((word, r"(\"(?!name|kind|type)[\w.-]{1,60}\": ?\")(?P<judged>[A-Za-z0-9+/]{8,4000}={0,2})(?=\"[,}])") for word in ('"kind":"secret"', '"kind": "secret"')),
     *((word, r"((?:mysqli(?:_connect)?|PDO(?:->__construct)?|getConnection)\((?:[\"'][^\"'\n]{0,200}[\"'],[ ]?){2}[\"'])([^\"'\n]{5,100})(?=[\"'])") for word in ("mysqli(", "mysqli_connect(", "__construct(", "pdo(", "getconnection(")),
     *((word, r"(\bconn(?:ect)?[ ][\w.$]{1,60}/)([^\s\"'@/]{6,200})(?=@)") for word in ("connect ", "conn ")),
-    *((word, r"((?:\A|\n)(?:\[sudo\] |Enter (?:current )?|\S{1,40}'s )?[Pp]assword(?: for [^\n:]{1,60})?: )(?P<word>[^\s\"'<>{}$,]{5,60})(?=\n|\Z)") for word in ("password for ", "enter password: ", "'s password: ")),
     ("wpa_passphrase", r"(\bwpa_passphrase[ ](?:\"[^\"\n]{1,40}\"|\S{1,40})[ ][\"']?)([^\s\"'$]{8,63})"),
-    (".tochararray()", r"(\")(?P<judged>[^\s\"]{8,200})(?=\"\.toCharArray\(\))"),
-    *((word, r"(?i)((?:password|authentication|credential)\([\"'][\w.@-]{1,60}[\"'],[ ]?[\"'])(?P<judged>[^\s\"']{6,200})") for word in ("password(", "passwordauthentication(", "credential(")),
     *((word, r"(\bACL SETUSER[^\n]{0,100}? >|\bschtasks\b[^\n]{0,300}? /rp | : (?:EAP|XAUTH|PSK) \"|/private-(?=[0-9a-f]{32}/))([^\s\"/]{5,200})") for word in ("acl setuser", "schtasks", ": eap", ": xauth", "/private-")),
-    *((sign + key, r"([?&;](?i:passw(?:or)?d|pwd)=)(?P<word>[^\s&;\"'<>${}]{5,100})") for sign in "?&;" for key in ("password=", "passwd=", "pwd=")),
     *((sign + word + "=", r"([?&](?:auth|secret|token)=)(?P<judged>[^\s&;\"'<>${}]{6,300})") for sign in "?&" for word in ("auth", "secret", "token")),
-    ("(root, ", r"( \(root, )(?P<judged>[^\s/:`\"'()]{8,60})(?=\))"),
-    ("recovery key", r"((?i:recovery|security) [Kk]ey: ?)((?:[A-Za-z0-9]{4}[ -]){5,11}[A-Za-z0-9]{4})\b"),
-    ("new value: ", r"((?:\A|\n)New value: )(?P<judged>[\w*+=-]{16,40})(?=\s|\Z)"),  # elasticsearch-reset-password
     ("pass:", r"(-pass(?:in|out|wd)?[ ][\"']?pass:)([^\s\"'$]{6,200})"),
     ("mc ", r"(\bmc[ ](?:alias[ ]set|config[ ]host[ ]add)[ ](?:\S{1,200}[ ]){3})([^\s\"'$]{6,200})"),
     *((f"{word} ", r"(\s--?(?!ask)(?:[\w-]{1,20}-|src|dest|store|key){0,2}(?:passw(?:or)?d|passphrase|pass|pwd|pw)[ ][\"']?)(?P<literal>(?![-\[])(?:(?<=[\"'])[^\"'$<>\n]{6,60}(?=[\"'])|[^\s\"'<>$]{5,200}))") for word in ("-password", "-passwd", "-pass", "-passphrase", "-pwd", "-pw", "storepass", "keypass")),
     *((word, r"(\bresult\"?[ ]{0,12}[:=][ ]\")([^\s\"]{8,200})(?=\",?\s{1,40}\"?special\b)") for word in ('result"', "result =", "result  ")),
-    ("'[redacted", r"([\"'])(?P<judged>[^\s\"']{16,200})(?=[\"'] [!=]= [\"']\[redacted)"),
     *((kind + " answer", r"((?i:secret|security)[ ]answer(?:[ ]is|[ ]?[:=])[ ][\"']?)((?=[A-Z\d])[^\s\"'.]{4,60})") for kind in ("secret", "security")),
     ("code=", r"([?&]code=)([\w%/.-]{16,400})(?=[^\s]{0,300}[?&]state=)"),
     *((word, r"(::add-mask::|issecret=true\]|::set-output name=[\w-]{0,40}?(?i:token|secret|pass|pw|key)[\w-]{0,40}::)(?!\d+\s)(\S{6,200})") for word in ("::add-mask", "::set-output", "issecret=true]")),
@@ -306,26 +301,11 @@ def _values_below(text: str, names: list[Match[str]], lines: list[tuple[int, int
         is_shell = printed and _compiled(_SHELL).match(line) is not None
         if printed or not _QUIET_ONLY.issuperset(groups):
             done = yield from _values_alone(text, line, command, end, groups, printed=printed, is_shell=is_shell)
-        if printed:
-            yield from _printed_alone(text, end + 1)
         if not printed and not groups.isdisjoint(("strong", "key", "talk")) and _is_question(line):
             answer = _compiled(_CHAT).match(text, end + 1)
             yield from _rows_below(text, answer.end() if answer else end + 1, "", printed=False, most=1)
         elif start >= listed and (is_shell or (not printed and not groups.isdisjoint(("strong", "talk", "place")) and _is_heading(line))):
             listed = yield from _rows_below(text, end + 1, command, printed=is_shell)
-
-
-def _printed_alone(text: str, start: int) -> Iterator[tuple[int, int]]:
-    """Yield what a command printed that is alone on its line and looks like a key, down to the next command."""
-    for _ in range(20):
-        end = text.find("\n", start, start + MAX_LINE)
-        end = end if end >= 0 else min(len(text), start + MAX_LINE)
-        if start >= len(text) or _compiled(_PROMPT).match(text, start, end):
-            break
-        word = _compiled(r"[ \t|│]*[\"']?([\w+/=.!@#$%^&*~-]{12,400}?)[\"',]{0,2}[ \t|│]*(?=\n|\Z)").match(text, start, end)
-        if word and (_shape(word[1]) > 2 or _compiled(r"[0-9a-f]{32,64}|[A-Za-z0-9+/]{43,86}==?").fullmatch(word[1])):
-            yield word.span(1)
-        start = end + 1
 
 
 def _is_question(line: str) -> bool:
@@ -873,13 +853,11 @@ _EVIDENCE = (
     ("before", r"\{\{[^}]*\Z", -6),
     ("gap", r";base64,\Z|enc\[|\b(?:file|ids?|etag|commit|sha\d{0,3}|hash|digest|ref|trace|request|req|job|build|see|in|at|by|or|branch|tag|run|version|image|using|user|username|host|port|hashed with)[ :#=\"'`]{1,4}\Z|(?:id|_by|commit|hash|sha\d{0,3}|digest|etag)[\"'`]{0,2}\s?[:=][ \"'`]{0,2}\Z", -6),
     ("gap", r"\A[\"'`],\s{0,8}[\"'`]\Z|\A" + _NAME_AND_VALUE + r"\Z", 3),
-    ("before", r"[?&]\Z", 1),
     ("before", r"\b(?:get|show|find|read)[ -](?:[a-z]+-)?\Z", -3),
     ("before", r"(?:^|[\s\"'(\[])--?(?:[a-z][\w-]{0,30})?\Z", 3),
     ("as", "", -2),
     ("as", r"\A[\"'`!?)]{0,3}[,;]?[ ](?:as|for|is|was|that was|which (?:is|was)|als|comme|como|come|ist|war|es|(?:when|where|if|wherever)[ ](?:it|you|he|the)\b[^.!?]{0,30}\basks?[ ]for)(?:[ ](?:the|its|our|my|your|das|die|der|mein|la|le|el|a|an|o|old|new|right|current|default|admin|root|correct)){0,3}[ ](?:[\w-]{1,20}[ ]){0,2}\Z", 6),
     ("as", r"\A[\"'`]?(?:[);,]|\.\w{1,12}\(\)|</\w{1,30}>){0,6}\s{1,8}(?://|\#|/\*|<!--)[ ][^\n]{0,30}\Z", 5),
-    ("as", r"\A[\"'`!?)]{0,2}[ ]\((?:[\w']{1,15}[ ]){0,3}\Z", 5),
 )  # fmt: skip
 
 
@@ -961,6 +939,7 @@ _ALONE = r"(?:" + _CHAT + r")?[ \t>•–-]{0,12}(?:\* )?(?:[\"'`]|\*\*){0,2}(?P
 _LAST = r"(?:" + _CHAT + r")?[^\n{};=<>$\\|]{0,200}(?:[:,(/–→-]|\b(?:just|it'?s|also|so|i\.e\.))[ ][`„“«*]{0,3}(?P<value>[^\s\"'`<>()\[\]{}|=/\\]{6,40}?)[\"'`”»*)]{0,3}[.]?[ \t\r]*(?:[ ]\([^()\n]{1,60}\)[ \t\r]*)?(?=\n|\Z)"
 
 # A line of prose, a word of it, and a word that stands out; what names a thing before a value.
+_PART_OF_LINE = r"[^\n]{0,400}(?:\n|(?!\S))|[^\n]{400}"
 _IS_PROSE = r"(?![^\n]*[\"'][,:)\]])(?![ \t]*#\w)(?![ \t]*[$%❯➜>#/*+-]{1,3} ?\w+ --?\w)(?:[^\n{};=<>$\\|]|(?<=\w)\$)*(?:\n|\Z)"
 _WORD_IN_PROSE = rf"(?<![^{_END}“„「『(])[^\W_][^{_END}“„(){{}}\[\]/@:]{{7,40}}(?![^{_END}.:)!?]|[.:)!?]\w)"
 _STANDS_OUT = r"[^\W\d_]{3,}\d\d+[!$*#&+]\Z|[A-Z][a-z]{2,}(?:[!%*^~][A-Z]?[a-z]{2,})+\Z|(?=.*[^\W\d_][&%!*^~$#+][^\W_])|(?=[^\W\d_].*(?:[^\W\d_][-_.]|[-_.][^\W\d_]))(?=.*[A-Z])(?=.*\d)(?=.*[^\W\d_]{3})|[^\W\d_]{3,}\d+[A-Z][a-z]{2}|(?=.*[a-z]\d|.*\d[a-z])(?=.*[A-Z]\d|.*\d[A-Z])(?=.*[a-z][A-Z]|.*[A-Z]{2}).{10,40}\Z"
@@ -973,42 +952,32 @@ _LISTS_NAMES = _LISTS + r"|(?:^|[|;&] ?)(?:sudo )?(?:docker|kubectl|git|gh|npm|p
 
 
 def _handed_over(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
-    """Yield what only a password looks like, near a word for passwords or for logging in."""
-    hints = [name for name in names if name.lastgroup in ("talk", "place", "hint") or (name.lastgroup in ("strong", None) and name[0] not in ("pass", "token", "secret"))]
+    """Yield what looks made up as a password in the line of a word for passwords or for logging in, and in the next four."""
     done = 0
-    for name in hints:
-        done = yield from _in_lines_behind(text, name, done)
-
-
-def _in_lines_behind(text: str, name: Match[str], done: int) -> Generator[tuple[int, int], None, int]:
-    """Yield what looks made up as a password in the line of a name and the next four, from `done` on, and return where they end."""
-    hint = name.start()
-    line = text.rfind("\n", max(0, hint - 2 * REACH), hint) + 1 or max(0, hint - 2 * REACH)
-    if name.lastgroup in ("strong", None):  # the line before it, too
-        line = text.rfind("\n", max(0, line - REACH), max(0, line - 1)) + 1 or line
-    prompt = _compiled(_PROMPT).match(text, line)
-    if prompt and _compiled(_LISTS_NAMES).search(text, prompt.end(), text.find("\n", line) % (len(text) + 1)):
-        return done
-    start = max(done, line)
-    for _ in range(5):
-        if start > hint + 4 * REACH or start >= len(text):
-            break
-        end = text.find("\n", start, start + 4 * REACH)
-        done = end + 1 if end >= 0 else len(text)
-        found = _compiled(_ALONE).match(text, start, done) or _compiled(_LAST).match(text, start, done)
-        begin, stop = _trimmed(text, *found.span("value")) if found else (start, start)
-        if found and not _compiled(_NAMES_A_THING).search(text, max(0, start - 30), begin) and _is_made_up(text[begin:stop], is_alone=name.lastgroup != "hint"):
-            yield begin, stop
-        if start <= hint + 2 * REACH and _compiled(_IS_PROSE).match(text, start, done):
-            for word in _compiled(_WORD_IN_PROSE).finditer(text, start, done):
-                begin, stop = _trimmed(text, *word.span())
-                value = text[begin:stop]
-                if _compiled(_STANDS_OUT).match(value) and _is_made_up(value) and not _compiled(_NAMES_A_THING).search(text, start, begin):
+    for name in names:
+        if name.lastgroup not in ("talk", "place", "hint", "strong", None) or name[0] in ("pass", "token", "secret"):
+            continue
+        at = name.start()
+        line = text.rfind("\n", max(0, at - 2 * REACH), at) + 1 or max(0, at - 2 * REACH)
+        prompt = _compiled(_PROMPT).match(text, line)
+        if prompt and _compiled(_LISTS_NAMES).search(text, prompt.end(), text.find("\n", line) % (len(text) + 1)):
+            continue
+        if name.lastgroup in ("strong", None):  # the line before it, too
+            line = text.rfind("\n", max(0, line - REACH), max(0, line - 1)) + 1 or line
+        for part in islice(_compiled(_PART_OF_LINE).finditer(text, max(done, line)), 5):
+            start, end = part.span()
+            if start > at + 4 * REACH:
+                break
+            done = end
+            last = _compiled(_ALONE).match(text, start, end) or _compiled(_LAST).match(text, start, end)
+            is_prose = start <= at + 2 * REACH and _compiled(_IS_PROSE).match(text, start, end)
+            words = [*([last.span("value")] if last else []), *(word.span() for word in _compiled(_WORD_IN_PROSE).finditer(text, start, end) if is_prose)]
+            for number, span in enumerate(words):
+                begin, stop = _trimmed(text, *span)
+                is_last = last is not None and not number
+                is_telling = is_last or _compiled(_STANDS_OUT).match(text, begin, stop)
+                if is_telling and _is_made_up(text[begin:stop], is_alone=is_last and name.lastgroup != "hint") and not _compiled(_NAMES_A_THING).search(text, max(0, start - 30), begin):
                     yield begin, stop
-        if end < 0:
-            break
-        start = done
-    return done
 
 
 def _parts(value: str) -> list[str]:
