@@ -91,11 +91,6 @@ _NEXT_CODE = r"[\s,\"'`*-]{1,20}(?:\d{1,2}[.)]\s{1,2})?"
 _CODE = r"((?i:(?:(?:(?:recovery|backup|scratch|emergency|rescue|one-time|2fa)[ _-](?:verification[ ])?|wiederherstellungs|notfall|herstel)codes?|c[oó]d(?:igos?|es?)[ ]de[ ](?:recuperaci[oó]n|respaldo|secours|récupération|recuperação)|codici[ ]di[ ](?:recupero|backup)|коды[ ]восстановления|резервные[ ]коды|(?:リカバリー|バックアップ|復旧|回復)コード|(?:恢复|备用|备份|復原|备用验证)(?:代?码|代碼))[\"']?(?:[^\n:=]{0,60}[:=\n]|(?:[^\n]{0,160}\n){1,3}?(?=[ \t>*-]{0,9}(?:\d{1,2}[.)][ ])?\S{8,70}\s{1,20}\S{8,70}\s))|(?i:two-factor|2fa)[^\n]{0,80}\n)(?:[\[ ]{0,3}" + _NEXT_CODE.replace("{1,20}", "{0,20}", 1) + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
 _BASE32 = r"(?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|(?=[a-z ]{0,40}[2-7])(?:[a-z2-7]{4} ){3,15}[a-z2-7]{4}|(?:[a-z2-7]{4} ){7}[a-z2-7]{4}|(?=[a-z ]{0,40}\d)(?:[a-z0-9]{4} ){3,15}[a-z0-9]{4}|[A-Z2-7]{16,64}"
 _TOTP = r"((?i:\b(?:setup|totp|2fa|mfa|authenticator|new)[ _-]?(?:secret[ ])?(?:key|secret)(?:[ ](?:is|manually))?[\"']?[ ]{0,3}[:=]?|(?:set up|enable)[ ](?:mfa|2fa|totp)[ ]with[ ]key|(?:manual(?:ly)?(?: entry key)?|by hand|authenticator)\b[^\n:]{0,60}:?|oathtool[ ][^\n|]{0,60}?)\s{1,8}[\"']?)(" + _BASE32 + r")(?!\w)"
-_WORDS_BEHIND = r"((?:\A|\n)(?i:[\w.]{0,30}(?:passphrase|psk)[ ]?=|(?:enter )?passphrase(?: [^\n:]{1,80})?:)[ ])(?!(?i:the|a|see|siehe|no|use|same|from|your|any|get|wpa|none|not|must|can)\b|[^\n]*\b(?i:file|value|vault|config|page|passphrase)\b)((?:[^\W\d_]+[ ]){1,7}\w+)(?=[ \t]*(?:\n|\Z))"
-_SPACED_PIN = r"((?i:(?<![a-z])(?:pin|puk|geheimzahl|passcode)(?![a-z]))[^\n\d]{0,30}(?:[:=]|\bis\b|\bist\b|\n)[\s\"']{0,20})(\d(?:[ ]\d){3,7}|\d{3}-\d{2}-\d{3})(?![\w-])"
-_DOOR_CODE = r"(\b(?i:alarm\w{0,6}|(?:haus)?tür|door|safe|tresor|zutritt|entrance|keypad|garage|porte|puerta|serverraum|lockbox)\b[^\n\d]{0,50}?(?:(?i:code|combination|kombination|código|zahl)\b[^\n\d]{0,30}|[ ]?[:=][ ]|\b(?:is|ist|now|jetzt|est|es)[ ]))(\d{4,8}[A-Z#*]?|\d{2}(?:-\d{2}){2,4})(?![\w/-]|[.:]\d|[ ]?(?:ms|sec|min|px|%))"
-# A line for a user, and the next one for a password: there it can be anything.
-_LOGIN_LINES = r"((?i:(?:user|benutzer|nutzer)(?:[ _]?name)?|login|e?-?mail|usuario|utilisateur|konto|account)[ ]?:[ ]?\S{1,60}\s{1,20}(?:[>*-][ ])?(?i:pass(?:word|wort)?|pw|pwd|kennwort|contraseña|mot de passe|senha|clave|парол[ьb]|パスワード|密码)[ ]?:[ ]?)(?P<word>[^\s\"'<>{}$,]{4,60})(?=[ \t]*(?:\n|\Z))"
 _HASH = r"((?i:passw(?:or)?d[_-]?hash)[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?)([0-9A-Fa-f]{32,128})(?!\w)"
 _FLAG_VALUE = r"((?<=\s)-(?:p|P|w|a|A|X|x|pass|pw|storepass|keypass)[ =]?[\"']?)((?=[^\s]{0,60}[a-z])(?=[^\s]{0,60}[A-Z])(?=[^\s]{0,60}\d)[^\s\"'$/:.,=]{8,100})(?=[\"']?(?:\s|\Z))"
 _OPTIONS = (
@@ -133,14 +128,15 @@ _OPTIONS = (
     *((word + " " + thing, _TOTP) for word in ("setup", "totp", "2fa", "mfa", "authenticator") for thing in ("key", "secret")),
     ("with key ", _TOTP),
     *((word, _TOTP) for word in ("oathtool", "new secret key", "manual", "authenticator")),
-    *((word, _WORDS_BEHIND) for word in ("passphrase", "psk")),
-    *((word, _DOOR_CODE) for word in ("alarm", "door", "safe", "tresor", "zutritt", "tür", "entrance", "keypad", "garage", "porte", "puerta", "serverraum", "lockbox")),
-    *((word, _SPACED_PIN) for word in ("pin", "puk", "geheimzahl", "passcode")),
+    *((word, r"((?:\A|\n)(?i:[\w.]{0,30}(?:passphrase|psk)[ ]?=|(?:enter )?passphrase(?: [^\n:]{1,80})?:)[ ])(?!(?i:the|a|see|siehe|no|use|same|from|your|any|get|wpa|none|not|must|can)\b|[^\n]*\b(?i:file|value|vault|config|page|passphrase)\b)((?:[^\W\d_]+[ ]){1,7}\w+)(?=[ \t]*(?:\n|\Z))") for word in ("passphrase", "psk")),
+    *((word, r"(\b(?i:alarm\w{0,6}|(?:haus)?tür|door|safe|tresor|zutritt|entrance|keypad|garage|porte|puerta|serverraum|lockbox)\b[^\n\d]{0,50}?(?:(?i:code|combination|kombination|código|zahl)\b[^\n\d]{0,30}|[ ]?[:=][ ]|\b(?:is|ist|now|jetzt|est|es)[ ]))(\d{4,8}[A-Z#*]?|\d{2}(?:-\d{2}){2,4})(?![\w/-]|[.:]\d|[ ]?(?:ms|sec|min|px|%))") for word in ("alarm", "door", "safe", "tresor", "zutritt", "tür", "entrance", "keypad", "garage", "porte", "puerta", "serverraum", "lockbox")),
+    *((word, r"((?i:(?<![a-z])(?:pin|puk|geheimzahl|passcode)(?![a-z]))[^\n\d]{0,30}(?:[:=]|\bis\b|\bist\b|\n)[\s\"']{0,20})(\d(?:[ ]\d){3,7}|\d{3}-\d{2}-\d{3})(?![\w-])") for word in ("pin", "puk", "geheimzahl", "passcode")),
     *((word, r"((?i:(?:schlüssel|key|passw\w+|psk|kennwort)[^\n\d]{0,20})\s{1,8})(\d{4}(?:[ ]\d{4}){3,4})(?!\S)") for word in ("schlüssel", "wpa", "wifi", "wlan", "wi-fi", "kennwort")),
     *((word, r"(\bdefine\(\s{0,3}'\w{0,40}(?:KEY|SALT)',\s{0,12}')(?=[^'\n]*[^\w\s'])([^'\n]{20,100})(?=')") for word in ("define('", "define( '")),
     ("login ", r"(\bLOGIN[ ]\"?[\w.@+-]{1,60}\"?[ ]\"?)([^\s\"]{6,200})"),  # IMAP
     (".tochararray()", r"(\")(?P<judged>[^\s\"]{8,200})(?=\"\.toCharArray\(\))"),
-    *((word + ":", _LOGIN_LINES) for word in ("user", "username", "login", "mail", "benutzer", "benutzername", "usuario", "utilisateur", "konto", "account", "nutzer")),
+    # A line for a user, and the next one for a password: there it can be anything.
+    *((word + ":", r"((?i:(?:user|benutzer|nutzer)(?:[ _]?name)?|login|e?-?mail|usuario|utilisateur|konto|account)[ ]?:[ ]?\S{1,60}\s{1,20}(?:[>*-][ ])?(?i:pass(?:word|wort)?|pw|pwd|kennwort|contraseña|mot de passe|senha|clave|парол[ьb]|パスワード|密码)[ ]?:[ ]?)(?P<word>[^\s\"'<>{}$,]{4,60})(?=[ \t]*(?:\n|\Z))") for word in ("user", "username", "login", "mail", "benutzer", "benutzername", "usuario", "utilisateur", "konto", "account", "nutzer")),
     *((word, r"((?:\A|\n)(?:\[sudo\] |Enter (?:current )?|\S{1,40}'s )?[Pp]assword(?: for [^\n:]{1,60})?: )(?P<word>[^\s\"'<>{}$,]{5,60})(?=\n|\Z)") for word in ("password for ", "enter password: ", "'s password: ")),
     *((word, r"(?i)((?:password|authentication|credential)\([\"'][\w.@-]{1,60}[\"'],[ ]?[\"'])(?P<judged>[^\s\"']{6,200})") for word in ("password(", "passwordauthentication(", "credential(")),
     *((sign + key, r"([?&;](?i:passw(?:or)?d|pwd)=)(?P<word>[^\s&;\"'<>${}]{5,100})") for sign in "?&;" for key in ("password=", "passwd=", "pwd=")),
