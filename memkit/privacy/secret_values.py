@@ -297,10 +297,7 @@ def _values_below(text: str, names: list[Match[str]], lines: list[tuple[int, int
         is_shell = printed and _compiled(_SHELL).match(line) is not None
         if printed or not _QUIET_ONLY.issuperset(groups):
             done = yield from _values_alone(text, line, command, end, groups, printed=printed, is_shell=is_shell)
-        if not printed and not groups.isdisjoint(("strong", "key", "talk")) and _is_question(line):
-            answer = _compiled(_CHAT).match(text, end + 1)
-            yield from _rows_below(text, answer.end() if answer else end + 1, "", printed=False, most=1)
-        elif start >= listed and (is_shell or (not printed and not groups.isdisjoint(("strong", "talk", "place")) and _is_heading(line))):
+        if start >= listed and (is_shell or (not printed and not groups.isdisjoint(("strong", "talk", "place")) and _is_heading(line))):
             listed = yield from _rows_below(text, end + 1, command, printed=is_shell)
 
 
@@ -348,10 +345,10 @@ def _values_alone(text: str, line: str, command: str, end: int, groups: set[str 
     return done
 
 
-def _rows_below(text: str, start: int, command: str, *, printed: bool, most: int = 60) -> Generator[tuple[int, int], None, int]:
+def _rows_below(text: str, start: int, command: str, *, printed: bool) -> Generator[tuple[int, int], None, int]:
     """Yield the last cell of the rows below a line that announces them, if it can be a secret, and return where they end."""
     is_dump = _compiled(_DUMPS).search(command) is not None
-    for number in range(most):
+    for number in range(60):
         end = text.find("\n", start, start + MAX_LINE)
         end = end if end >= 0 else min(len(text), start + MAX_LINE)
         row = text[start:end]
@@ -485,9 +482,8 @@ def _chosen(value: str, *, is_literal: bool = False) -> int:
     """
     if not is_literal and _compiled(r"(?=.*\d)(?=.*[A-Z])\w{3,20}\.\w{3,20}(?:\.\w{3,20})?").fullmatch(value):
         is_literal = _TECHNICAL.isdisjoint(_parts(value))
-    if _compiled(r"[A-Z\d]+(?:_[A-Z\d]+)+").fullmatch(value) and not any(map(str.isdigit, value)):
-        return 0
-    if is_literal and not _compiled(_FILE).search(value):
+    is_constant = _compiled(r"[A-Z]+(?:_[A-Z]+)+").fullmatch(value) is not None
+    if is_literal and not is_constant and not _compiled(_FILE).search(value):
         value = _compiled(r"(?<=\w)[_.,](?=\w)|(?<=[^\W\d_])[;:=](?=\w)").sub("-", value)
     if len(value) > 9 and _kinds(value) == 3 and _compiled(r"[^\s\"'/(){}]*[<>;,:][^\s\"'/(){}]*").fullmatch(value) and not _words(value):
         return 3
@@ -600,8 +596,6 @@ def _setting(text: str, name: Match[str]) -> tuple[int, int] | None:
         is_word = sign == "=" and text[start - 1] == " " and not value[:1].isupper()
         is_variable = is_variable or (sign == "=" and text[start - 1] == "=" and _chosen(value) > 1)
         is_setting = (is_variable and text[end : end + 1] not in ("(", "[", ".")) or bool(is_alone and is_data and not is_word)
-        is_word_of_log = sign == "=" and behind["given"] == "=" and text[end : end + 1] in ("", " ", "\n") and text[name.start() - 1 : name.start()] in ("", " ") and _kinds(value) > 1 and any(map(str.isdigit, value))
-        is_setting = is_setting or is_word_of_log
     lowest = 3 if (key == "pass" and line == name.start() and not quote) or (not is_password and not is_variable) else 1
     is_literal = (behind["given"] or "").strip() in ("=", "=>") and (sign != "=" or behind["given"] == "=") and (is_variable or _compiled(r"[\w.]*\Z").match(text, line, name.start()) is not None)
     is_literal = is_literal or (bool(quote) and _TECHNICAL.isdisjoint(_parts(value)))
