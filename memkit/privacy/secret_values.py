@@ -384,8 +384,7 @@ def _last_cell(row: str, *, printed: bool, is_dump: bool) -> tuple[int, int] | N
     at = pair.end() if pair else at
     value = row[at:end]
     label = label.removesuffix("> ").rstrip("-=") + "  " if label.endswith((" -> ", " => ")) else label
-    is_listed = label.endswith(", ") and (" " not in label.strip() or (": " in label and _shape(value) > 2))
-    is_cell = pair or is_listed or label.endswith(_BEHIND_LABEL)
+    is_cell = pair or label.endswith(_BEHIND_LABEL)
     if not is_cell or (not printed and (_compiled(r"[(){};=<>$\\]|[.!?][ ]+\Z").search(label) or _compiled(_NO_CELL).match(value))):
         return None
     is_plain = not printed and _shape(value) < 4 and set(value).isdisjoint(_SYMBOLS)
@@ -485,8 +484,6 @@ def _chosen(value: str, *, is_literal: bool = False) -> int:
     is_constant = _compiled(r"[A-Z]+(?:_[A-Z]+)+").fullmatch(value) is not None
     if is_literal and not is_constant and not _compiled(_FILE).search(value):
         value = _compiled(r"(?<=\w)[_.,](?=\w)|(?<=[^\W\d_])[;:=](?=\w)").sub("-", value)
-    if len(value) > 9 and _kinds(value) == 3 and _compiled(r"[^\s\"'/(){}]*[<>;,:][^\s\"'/(){}]*").fullmatch(value) and not _words(value):
-        return 3
     if _compiled(_CHOSEN).fullmatch(value) is None or _compiled(_NOT_SECRET).match(value) or _compiled(_ALGORITHM).match(value):
         return 0
     lowered = value.lower()
@@ -555,8 +552,6 @@ def _value(text: str, name: Match[str]) -> tuple[int, int] | None:
         is_open_name = _is_name(value) and not is_random(value) and not is_password
         is_secret = is_closed or not (_is_code(value, text[end : end + 1], sign) or is_open_name)
         is_secret = is_secret and (sign[-1] != "[" or is_random(value))
-        if not is_closed and _compiled(r"[A-Z][a-z]").match(behind.group("suffix")):
-            is_secret = is_secret and (_kinds(value) == 3 or is_random(value) or not value.isalnum())
     if quote and text[end : end + 1] == " " and not _shape(value):
         return None  # the first word of a label
     if is_secret and is_cut:
@@ -827,9 +822,8 @@ _EVIDENCE = (
     ("gap", r"\A[\"'`]?(?:,[ ]?|[ ]?/[ ]?)[\"'`]?\Z|[\w\"'`][ ]?/[ ][\"'`]?\Z", 3),
     ("behind", r"\A[\"'`]?[ ]to[ ]|\A#(?!\w)", 2),
     ("behind", r"\A[^\n]{0,12}\b(?:by|via|per|par|por)[ ](?:sms|e-?mail|text)\b", 2),
-    ("gap", r"(?:\b(?:with|as|auf|mit|als|con|com|avec|por)|\((?:currently|now|jetzt))[\s\"'`*(]{0,4}\Z", 2),
     ("said", r"(?:chang|cambi|wijzig|änder|setz|modifi|zmieni|alter|muda|ændr|endr|измен|помен)[^\n]{0,90}[ ](?:to|a|à|in|al|en|para|em|naar|auf|op|till?|på|na|на)[ ][\"'`„“«*]{0,3}\Z", 8),
-    ("gap", r"[.!?][\s\"']", -1),
+    ("gap", r"(?:\b(?:with|as|auf|mit|als|con|com|avec|por)|\((?:currently|now|jetzt))[\s\"'`*(]{0,4}\Z", 2),
     ("gap", r"\A[_.?&/-](?:\w|\Z)", -4),
     ("made", r"(?:@|\?\w|://)\S*\Z|\b(?:must|should|shall|can|may|cannot|muss|soll|debe|doit|needs? to|has to)\b", -6),
     ("gap", r"\A[ _-]?(?:encod|polic|hash|field|reset|manager|strength|length|rule|input|prompt|form|valid|check|stor(?:e|age)\b|file|env|var|setting|option|flag|param|type|generat|algorithm|auth|protect|page|flow|grant|requirement|history|expir|column|handl|provider|backend|servic|util|helper|component|modul|schema|model|class|function|method|endpoint|route|support|login|count|digit|rotation|change\b|update\b)", -3),
@@ -876,8 +870,7 @@ def _spoken_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator
         if not shape and may_be_chosen:
             is_apart = text[start - 1 : start] in tuple("\"'`“„「«") or _compiled(r"[ ]?(?:\n|\Z)").match(text, end)
             value = text[start:end]
-            is_dotted = _compiled(r"(?=\S*[A-Z])[A-Za-z][a-z]{3,}\.[A-Za-z][a-z]{3,}").fullmatch(value) and text[start - 2].isalpha()  # in a sentence, it is no code
-            shape = (_chosen(value, is_literal=bool(is_dotted)) > (1 if is_apart or is_dotted else 2)) * (1 + (_kinds(value) == 3 or (not value.isalnum() and any(map(str.isdigit, value)))))
+            shape = (_chosen(value) > (1 if is_apart else 2)) * (1 + (_kinds(value) == 3 or (not value.isalnum() and any(map(str.isdigit, value)))))
         if not shape:
             continue
         around = [name for name in names[max(0, last - 4) : last + 2] if start - 2 * REACH < name.start() < start or end <= name.start() < end + REACH]
@@ -929,7 +922,6 @@ _ALONE = r"(?:" + _CHAT + r")?[ \t>•–-]{0,12}(?:\* )?(?:[\"'`]|\*\*){0,2}(?P
 _LAST = r"(?:" + _CHAT + r")?[^\n{};=<>$\\|]{0,200}(?:[:,(/–→-]|\b(?:just|it'?s|also|so|i\.e\.))[ ][`„“«*]{0,3}(?P<value>[^\s\"'`<>()\[\]{}|=/\\]{6,40}?)[\"'`”»*)]{0,3}[.]?[ \t\r]*(?:[ ]\([^()\n]{1,60}\)[ \t\r]*)?(?=\n|\Z)"
 
 # A line of prose, a word of it, and a word that stands out; what names a thing before a value.
-_PART_OF_LINE = r"[^\n]{0,400}(?:\n|(?!\S))|[^\n]{400}"
 _IS_PROSE = r"(?![^\n]*[\"'][,:)\]])(?![ \t]*#\w)(?![ \t]*[$%❯➜>#/*+-]{1,3} ?\w+ --?\w)(?:[^\n{};=<>$\\|]|(?<=\w)\$)*(?:\n|\Z)"
 _WORD_IN_PROSE = rf"(?<![^{_END}“„「『(])[^\W_][^{_END}“„(){{}}\[\]/@:]{{7,40}}(?![^{_END}.:)!?]|[.:)!?]\w)"
 _STANDS_OUT = r"[^\W\d_]{3,}\d\d+[!$*#&+]\Z|[A-Z][a-z]{2,}(?:[!%*^~][A-Z]?[a-z]{2,})+\Z|(?=.*[^\W\d_][&%!*^~$#+][^\W_])|(?=[^\W\d_].*(?:[^\W\d_][-_.]|[-_.][^\W\d_]))(?=.*[A-Z])(?=.*\d)(?=.*[^\W\d_]{3})|[^\W\d_]{3,}\d+[A-Z][a-z]{2}|(?=.*[a-z]\d|.*\d[a-z])(?=.*[A-Z]\d|.*\d[A-Z])(?=.*[a-z][A-Z]|.*[A-Z]{2}).{10,40}\Z"
@@ -954,7 +946,7 @@ def _handed_over(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]
             continue
         if name.lastgroup in ("strong", None):  # the line before it, too
             line = text.rfind("\n", max(0, line - REACH), max(0, line - 1)) + 1 or line
-        for part in islice(_compiled(_PART_OF_LINE).finditer(text, max(done, line)), 5):
+        for part in islice(_compiled(r"[^\n]{0,400}(?:\n|(?!\S))|[^\n]{400}").finditer(text, max(done, line)), 5):
             start, end = part.span()
             if start > at + 4 * REACH:
                 break
