@@ -215,7 +215,7 @@ _JOINS = frozenset("this that with from into when then than out up to of by in o
 _TECHNICAL = frozenset((
     "api app apps auth backend backup bastion beta bin bot branch bucket build cache candidate cert channel checkout ci class client cloud cluster cms code com command commit component config conf container content controller copy core cpu cron css customer dashboard data database db debug default deploy deployment desktop dev device disk dns docker docs domain email endpoint engine env error event export feature feat file files fix fixture flag folder frontend function "
     "gateway global group gpu gw handler helper home hook host hotfix http https id image import index infra ingress input instance int internal issue item job kernel key lambda large latest legacy lib library linux list load local log login mac mail main manager master medium memory merge message meta micro migration mobile mock model module monitor mount nano nas net network next node note object office operator option order org output package page fritz box konto "
-    "facture rechnung auftrag beleg buchung bericht angebot projekt kunde kunden invoice pedido factura booking chapter kapitel seite halle raum room episode season vlan guide runbook meeting protokoll liste bugfix panel parser part path patch phase pipeline platform plugin pod point policy pool port portal preview primary private prod product production profile project proxy public pull push query queue read ready redis region registry release remote replica report "
+    "facture rechnung auftrag beleg buchung bericht angebot projekt kunde kunden invoice pedido factura booking chapter kapitel seite halle raum room episode season vlan guide runbook meeting protokoll liste bugfix standard base encoder decoder unicode iso utf charset panel parser part path patch phase pipeline platform plugin pod point policy pool port portal preview primary private prod product production profile project proxy public pull push query queue read ready redis region registry release remote replica report "
     "repo request resource response result review rev role root route router rule run runner sandbox schema script search section secret server service session set setup shared shell site size small sprint sql src ssh stage staging standby stat state static status step storage store stream style sub subnet support svc sync system table tag task team temp template test tests theme thread ticket tool trace type ui unit update upload url user users util utils vault version "
     "ver view vm volume vpc vpn web webhook widget win windows wifi worker workflow workspace write zone ubuntu debian fedora alpine macos python java ruby postgres postgresql mysql mongo nginx apache kafka us eu ap east west north south central"
 ).split())  # fmt: skip
@@ -489,7 +489,7 @@ def _chosen(value: str, *, is_literal: bool = False) -> int:
     lowered = value.lower()
     parts = [part for part in _compiled(r"[\W\d_]+").split(lowered) if part]
     words = [part for part in parts if len(part) > 2 and part not in _NO_CHOICE and not _is_a_name(part)]
-    if len(words) < 3 and (lowered in _NO_CHOICE or any(part in _NO_CHOICE or _is_a_name(part) for part in parts)):
+    if (len(words) < 3 or "." in value) and (lowered in _NO_CHOICE or any(part in _NO_CHOICE or _is_a_name(part) for part in parts)):
         return 0
     if not parts or (value.islower() and len(parts) < 4 and not _JOINS.isdisjoint((parts[0], parts[-1]))) or "to" in parts[1:-1] or _compiled(_FILE).search(value):
         return 0
@@ -919,16 +919,16 @@ def _random_candidates(text: str, names: list[Match[str]]) -> Iterator[tuple[int
 
 # What a line holds alone, in a list, or in a chat, and what stands last in it.
 _ALONE = r"(?:" + _CHAT + r")?[ \t>•–-]{0,12}(?:\* )?(?:[\"'`]|\*\*){0,2}(?P<value>[^\s\"'`<>()\[\]{}|=/\\]{6,40}?)[\"'`*]{0,3}[.]?[ \t\r]*(?:[ ]\([^()\n]{1,60}\)[ \t\r]*)?(?=\n|\Z)"
-_LAST = r"(?:" + _CHAT + r")?[^\n{};=<>$\\|]{0,200}(?:[:,(/–→-]|\b(?:just|it'?s|also|so|i\.e\.))[ ][`„“«*]{0,3}(?P<value>[^\s\"'`<>()\[\]{}|=/\\]{6,40}?)[\"'`”»*)]{0,3}[.]?[ \t\r]*(?:[ ]\([^()\n]{1,60}\)[ \t\r]*)?(?=\n|\Z)"
+_LAST = r"(?![^\n]*\w[(\[])(?:" + _CHAT + r")?[^\n{};=<>$\\|]{0,200}(?:[:,(/–→-]|\b(?:just|it'?s|also|so|i\.e\.))[ ][`„“«*]{0,3}(?P<value>[^\s\"'`<>()\[\]{}|=/\\]{6,40}?)[\"'`”»*)]{0,3}[.]?[ \t\r]*(?:[ ]\([^()\n]{1,60}\)[ \t\r]*)?(?=\n|\Z)"
 
 # A line of prose, a word of it, and a word that stands out; what names a thing before a value.
-_IS_PROSE = r"(?![^\n]*[\"'][,:)\]])(?![ \t]*#\w)(?![ \t]*[$%❯➜>#/*+-]{1,3} ?\w+ --?\w)(?:[^\n{};=<>$\\|]|(?<=\w)\$)*(?:\n|\Z)"
+_IS_PROSE = r"(?![^\n]*(?:[\"'][,:)\]]|\w[(\[]))(?![ \t]*#\w)(?![ \t]*[$%❯➜>#/*+-]{1,3} ?\w+ --?\w)(?:[^\n{};=<>$\\|]|(?<=\w)\$)*(?:\n|\Z)"
 _WORD_IN_PROSE = rf"(?<![^{_END}“„「『(])[^\W_][^{_END}“„(){{}}\[\]/@:]{{7,40}}(?![^{_END}.:)!?]|[.:)!?]\w)"
-_STANDS_OUT = r"[^\W\d_]{3,}\d\d+[!$*#&+]\Z|[A-Z][a-z]{2,}(?:[!%*^~][A-Z]?[a-z]{2,})+\Z|(?=.*[^\W\d_][&%!*^~$#+][^\W_])|(?=[^\W\d_].*(?:[^\W\d_][-_.]|[-_.][^\W\d_]))(?=.*[A-Z])(?=.*\d)(?=.*[^\W\d_]{3})|[^\W\d_]{3,}\d+[A-Z][a-z]{2}|(?=.*[a-z]\d|.*\d[a-z])(?=.*[A-Z]\d|.*\d[A-Z])(?=.*[a-z][A-Z]|.*[A-Z]{2}).{10,40}\Z"
+_STANDS_OUT = r"[^\W\d_]{3,}\d\d+[!$*#&+]\Z|[A-Z][a-z]{2,}(?:[!%*^~][A-Z]?[a-z]{2,})+\Z|(?=.*[^\W_][^\W\d_](?:[&%!*^~$#]|\+(?=.*[A-Z]))[^\W_])|(?=[^\W\d_].*(?:[^\W\d_][-_.]|[-_.][^\W\d_]))(?=.*[A-Z][a-z])(?=.*\d)(?=.*[^\W\d_]{3})|[^\W\d_]{3,}\d+[A-Z][a-z]{2}|(?=.*[a-z]\d|.*\d[a-z])(?=.*[A-Z]\d|.*\d[A-Z])(?=.*[a-z][A-Z]|.*[A-Z]{2}).{10,40}\Z"
 _THINGS = r"(?:branch(?:es)?|tags?|versions?|releases?|tickets?|issues?|hosts?|servers?|machines?|models?|runs?|commits?|files?|folders?|images?|builds?|user[- ]?(?:names?|id)|users?|nutzer(?:name)?|benutzer(?:name)?|usuario|utilisateur|accounts?|customers?|kunden\w*|konto|compte|cuenta|ids?|ref|room|sprint|regions?|roles?|groups?|types?|names?|titles?|plans?|projects?|themes?|ssids?|serial|firmware)"
 _NAMES_A_THING = r"(?i)(?:\b(?:" + _THINGS + r"|code|from|called|named|heißt|see|in|on|at|by|for|of|via)[ :]{1,2}|\n[ \t>*-]*" + _THINGS + r":?\n[ \t]*)[\"'`*(]{0,2}\Z|" + _PUBLIC_LABEL.removeprefix("(?i)")
 # Parts by which somebody's password differs from a name: numbers behind words, signs inside, and more of it where nothing else is in the line.
-_TELL = r"(?s).*(?:(?:[^\W\d]{3}|[-_.])\d\d|[^\W\d_]{3}\d+[A-Z]|[-_.]\d\Z|[!&%*^~$#+;][^\W_]|(?:\d|[-_.&][^\W\d_]+)[!$#]\Z)|(?=.*[A-Z]).*[-_][^\W\d_]{3,}\d\Z"
+_TELL = r"(?s).*(?:(?:[^\W\d]{3}|[-_.])\d\d|[^\W\d_]{3}\d+[A-Z]|[-_.]\d\Z|[!&%*^~$#][^\W_]|\+(?=.*[A-Z])[^\W_]|(?:\d|[-_.&][^\W\d_]+)[!$#]\Z)|(?=.*[A-Z]).*[-_][^\W\d_]{3,}\d\Z"
 _TELL_ALONE = _TELL + r"|(?=.*[^\W\d_]{4})(?=.*[-_.A-Z])(?=.*\d[^\W\d_]|.*\d[-_.][^\W\d_]{2})|(?=.*[A-Z])[^\W\d_]{2,}(?:-[^\W\d_]{2,}){2,}\Z|[^\W\d_]{2,}(?:-[^\W\d_]{2,}){3,}\Z"
 _LISTS_NAMES = _LISTS + r"|(?:^|[|;&] ?)(?:sudo )?(?:docker|kubectl|git|gh|npm|pip\d?|apt|systemctl|ps|tmux|helm|brew|cd|mkdir)\b(?! login)"
 
@@ -969,11 +969,11 @@ def _parts(value: str) -> list[str]:
 def _is_made_up(value: str, *, is_alone: bool = False) -> bool:
     """Return whether `value` is what somebody made up as a password rather than the name of a thing."""
     parts = _parts(value)
-    if not parts or max(map(len, parts)) < 3 or not _TECHNICAL.isdisjoint(parts) or value[1:].isupper() or _compiled(rf"[A-Za-z]{{2,8}}_\w{{16,}}\Z|\S*\d\.\d|\S+\.(?:\w{{2,4}}#|_)|{_NOT_PRINTED}").match(value):
+    if not parts or max(map(len, parts)) < 3 or not _TECHNICAL.isdisjoint(parts) or value[1:].isupper() or _compiled(rf"[A-Za-z]{{2,8}}_\w{{16,}}\Z|\S*\d\.\d|(?:[a-z\d-]+\.)+[a-z][a-z\d-]+\Z|\S+\.(?:\w{{2,4}}#|_)|{_NOT_PRINTED}").match(value):
         return False
     if _shape(value) > 2:
         return True
-    is_literal = _compiled(r"(?=.*[A-Z])(?=.*\d)[^\W_].*|[a-z]+_\d+").fullmatch(value) is not None
+    is_literal = _compiled(r"(?=.*[A-Z])(?=.*\d)[^\W_].*|[a-z]{6,}_\d\d+").fullmatch(value) is not None
     return _compiled(_TELL_ALONE if is_alone else _TELL).match(value) is not None and _chosen(value, is_literal=is_literal) > 2
 
 
