@@ -99,12 +99,9 @@ class ArchiveFile:
                     # Only live capture knows the commit. An import into a second project keeps the owner.
                     project = known.project or turn.project
                     turn = replace(turn, commit=turn.commit or known.commit, project=project)
-                line = _turn_line(turn)
-                count = len(turn.messages)
-                new = _Line(
-                    _fingerprint(line), len(line), count, turn.commit, turn.project, turn.is_command,
-                    turn.machine,
-                )  # fmt: skip
+                value = _turn_value(turn)
+                line = _json_line(value)
+                new = _described(line, value)
                 if known is not None and (
                     known.fingerprint == new.fingerprint
                     or (new.is_command, known.messages) > (known.is_command, new.messages)
@@ -205,7 +202,7 @@ class ArchiveFile:
         changed = [made for turn in self.turns() if (made := change(turn)) is not None]
         with self._writing():
             if changed:
-                self._replace(self.session(), map(_turn_line, changed))
+                self._replace(self.session(), (_json_line(_turn_value(turn)) for turn in changed))
             else:
                 self.path.unlink(missing_ok=True)
                 sync_directory(str(self.path.parent))
@@ -235,12 +232,7 @@ class ArchiveFile:
     def _scan(self, data: bytes) -> _Content:
         content = _Content()
         for turn, line, value in self._lines(data, content):
-            count = len(value["messages"])
-            commit, project = str(value.get("commit", "")), str(value.get("project", ""))
-            first = value["messages"][0] if count else {}
-            is_command = isinstance(first, dict) and str(first.get("text", "")).startswith("! ")
-            machine, mark = str(value.get("machine", "")), _fingerprint(line)
-            content.lines[turn] = _Line(mark, len(line), count, commit, project, is_command, machine)
+            content.lines[turn] = _described(line, value)
             content.length += len(line)
         return content
 
@@ -328,12 +320,21 @@ def _header(session: str) -> bytes:
     return _json_line({"format": _FORMAT, "version": VERSION, "session": session})
 
 
-def _turn_line(turn: ArchivedTurn) -> bytes:
-    value = msgspec.to_builtins(turn)
+def _turn_value(turn: ArchivedTurn) -> dict[str, Any]:
+    value: dict[str, Any] = msgspec.to_builtins(turn)
     for name in ("commit", "machine"):
         if not value[name]:
             del value[name]
-    return _json_line(value)
+    return value
+
+
+def _described(line: bytes, value: dict[str, Any]) -> _Line:
+    messages = value["messages"]
+    first = messages[0] if messages and isinstance(messages[0], dict) else {}
+    is_command = str(first.get("text", "")).startswith("! ")
+    commit, project, machine = (str(value.get(name, "")) for name in ("commit", "project", "machine"))
+    mark = hashlib.blake2b(line, digest_size=16).digest()
+    return _Line(mark, len(line), len(messages), commit, project, is_command, machine)
 
 
 def _json_line(value: dict[str, Any]) -> bytes:
@@ -357,7 +358,3 @@ def _decode(line: bytes) -> dict[str, Any]:
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}
-
-
-def _fingerprint(line: bytes) -> bytes:
-    return hashlib.blake2b(line, digest_size=16).digest()

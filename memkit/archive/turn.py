@@ -57,11 +57,6 @@ class ArchivedTurn:
             has_worked = has_worked or bool(one.tools)
         return prompt, answer
 
-    @property
-    def is_command(self) -> bool:
-        """Whether it is a command after `!`."""
-        return bool(self.messages) and self.messages[0].text.startswith("! ")
-
 
 def make_archived_turn(
     turn: Turn, root: str, transcript: Path, redact: Callable[[str], str], hide: Hide | None = None
@@ -71,29 +66,17 @@ def make_archived_turn(
     `hide` is as for `SessionFile`. Raise `TranscriptError`.
     """
     apply = bounded(redact)
+    messages = tuple(messages_of(turn, transcript, apply, hide)) if turn.is_memory else ()
     return ArchivedTurn(
-        id=turn.id,
-        messages=tuple(messages_of(turn, transcript, apply, hide)) if turn.is_memory else (),
-        prompt_id=turn.prompt_id,
-        uuid=turn.uuid,
-        time=turn.time,
-        finished=turn.finished,
-        project=root,
-        cwd=apply(turn.cwd),
-        branch=apply(turn.branch),
-        commit=turn.commit,
-        compacted=turn.is_compacted,
-    )
+        turn.id, messages, turn.prompt_id, turn.uuid, turn.time, turn.finished, project=root,
+        cwd=apply(turn.cwd), branch=apply(turn.branch), commit=turn.commit, compacted=turn.is_compacted,
+    )  # fmt: skip
 
 
 def redact_again(turn: ArchivedTurn, redact: Callable[[str], str]) -> ArchivedTurn:
     """Redact `turn` by today's rules and patterns."""
-    return replace(
-        turn,
-        messages=tuple(redacted_again(message, redact) for message in turn.messages),
-        cwd=redact(turn.cwd),
-        branch=redact(turn.branch),
-    )
+    messages = tuple(redacted_again(message, redact) for message in turn.messages)
+    return replace(turn, messages=messages, cwd=redact(turn.cwd), branch=redact(turn.branch))
 
 
 def bounded(redact: Callable[[str], str]) -> Callable[[str], str]:

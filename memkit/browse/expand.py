@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
 from memkit.browse.names import find_entry
 from memkit.browse.transcript import find_original
@@ -29,9 +29,6 @@ from memkit.projects.team_files import copy_of, team_file
 from memkit.search.shared_by import team_mark
 from memkit.settings import is_server
 from memkit.settings.load import Settings
-
-if TYPE_CHECKING:
-    from memkit.index.colleagues import ColleagueRow
 
 logger = logging.getLogger(__name__)
 
@@ -102,7 +99,8 @@ def expand_known(
         except IndexStoreError as error:
             raise NotFoundError(f"{problem}; if a colleague has it: {error}") from error
         if row is not None:
-            return _of_colleague(row, project.root)
+            shown = row.chunk.entry_id or row.id[:SHOWN_ID_CHARACTERS]
+            return {**_section(shown, project.root, "", row.chunk), "author": row.author}
     raise NotFoundError(problem)
 
 
@@ -126,11 +124,6 @@ def _known(project: Project, settings: Settings, chunks: ChunkReader | None, nam
     if entry.kind == "session" or not above:
         raise NotFoundError(f"{entry.id} is a {entry.kind}; `memkit show {entry.id}` shows it")
     return entry.id, above[-1]
-
-
-def _of_colleague(row: ColleagueRow, root: str) -> Section:
-    shown = row.chunk.entry_id or row.id[:SHOWN_ID_CHARACTERS]
-    return {**_section(shown, root, "", row.chunk), "author": row.author}
 
 
 def _section(shown: str, root: str, path: str, chunk: Chunk) -> Section:

@@ -166,13 +166,9 @@ def _turn_event(
     written = named_commits(text)
     made = [one.hash[:SHORT_HASH] for one in commits if any(map(one.hash.startswith, written))]
     return FileEvent(
-        kind=kind,
-        time=f"{day} {turn.minute}".strip(),
-        title=unescape(heading_title(turn)),
-        outcome=unescape(turn_outcome(text)),
-        id=turn.pairs["turn"],
-        session=(heading.pairs.get("session") or None) if heading else None,
-        commits=tuple(made),
+        kind=kind, time=f"{day} {turn.minute}".strip(), title=unescape(heading_title(turn)),
+        outcome=unescape(turn_outcome(text)), id=turn.pairs["turn"],
+        session=(heading.pairs.get("session") or None) if heading else None, commits=tuple(made),
     )
 
 

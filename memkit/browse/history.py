@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from memkit.timeline.tree import Timeline
 
 _SEPARATOR = "~"
-_LAST_DAY = "9999-12-31"
+LAST_DAY = "9999-12-31"
 
 MOST_NOTES = 500
 """The most notes of a page of sessions."""
@@ -232,7 +232,7 @@ def list_sessions(
     page = list(islice(found, limit + 1))
     is_last = len(page) <= limit
     since = filters.since if is_last else page[limit - 1].ends
-    until = begin[0] if begin else f"{filters.until or _LAST_DAY}~"
+    until = begin[0] if begin else f"{filters.until or LAST_DAY}~"
     noted = () if filters.branch or filters.file else timelines
     notes = [note for one in noted for note in _notes(one, since, until)]
     return {

@@ -15,7 +15,7 @@ from memkit.browse.history import whole_session
 from memkit.bullets import read_bullets
 from memkit.errors import NotFoundError
 from memkit.journal.day_file import DayFile, Section, heading_title
-from memkit.journal.facts import MEMORY_FILE, Fact, superseding_facts
+from memkit.journal.facts import MEMORY_FILE, superseding_facts
 from memkit.journal.sessions import shown_bullet
 from memkit.journal.turn_parts import read_parts
 from memkit.search.overview import PastSession
@@ -156,12 +156,10 @@ def view_session(
 
 def _superseding(timeline: Timeline) -> Mapping[str, Reference]:
     """Return the facts because of which entries no longer hold, by the id of the entry."""
-    text = encodable(timeline.journal.text(MEMORY_FILE))
-
-    def shown(fact: Fact) -> Reference:
-        return {"id": fact.id, "date": fact.date, "text": unescape(fact.text)}
-
-    return {name: shown(fact) for name, fact in superseding_facts(text, MEMORY_FILE).items()}
+    facts = superseding_facts(encodable(timeline.journal.text(MEMORY_FILE)), MEMORY_FILE)
+    return {
+        name: {"id": fact.id, "date": fact.date, "text": unescape(fact.text)} for name, fact in facts.items()
+    }
 
 
 def _bullets(content: DayFile, heading: Section, superseding: Mapping[str, Reference]) -> Iterator[Bullet]:

@@ -177,13 +177,8 @@ def original_at(home: Home, path: Path) -> Original:
 
 
 def locate(
-    home: Home,
-    project: Project,
-    session: str | None,
-    turn: str | None,
-    chunks: Callable[[], Sequence[Chunk]],
-    *,
-    other_projects: bool = True,
+    home: Home, project: Project, session: str | None, turn: str | None,
+    chunks: Callable[[], Sequence[Chunk]], *, other_projects: bool = True,
 ) -> Original:
     """Return a session by id, its first characters, or the path of a transcript.
 

@@ -154,7 +154,8 @@ class Capture:
         """If the transcript stays behind, write what it shows: a later event completes the turn."""
         turns = self._new_turns(session)
         prompt_id = str(record.get("prompt_id", ""))
-        ended = _find_turn(turns, prompt_id)
+        named = (one for one in reversed(turns) if prompt_id in (one.prompt_id, *one.other_prompt_ids))
+        ended = next(named, None) if prompt_id else None
         if ended is None and turn_id(str(record["session"]), prompt_id, "", "") in session.recent:
             return  # read before, and another turn followed
         if ended is None and turns and not (prompt_id and any(turn.prompt_id for turn in turns)):
@@ -203,12 +204,8 @@ class Capture:
         return count
 
     def import_file(
-        self,
-        path: Path,
-        project: Project,
-        is_wanted: Callable[[Turn], bool] = lambda turn: True,
-        progress: Callable[[int], None] = lambda end: None,
-        now: float | None = None,
+        self, path: Path, project: Project, is_wanted: Callable[[Turn], bool] = lambda turn: True,
+        progress: Callable[[int], None] = lambda end: None, now: float | None = None,
     ) -> CaptureOutcome:
         """Remember the wanted turns of a transcript, from its start; report each byte reached to `progress`.
 
@@ -269,14 +266,8 @@ class Capture:
         return outcome
 
     def _write(
-        self,
-        session: Session,
-        project: Project,
-        turns: list[Turn],
-        is_wanted: Callable[[Turn], bool] = lambda turn: True,
-        *,
-        is_live: bool,
-        moves: bool = True,
+        self, session: Session, project: Project, turns: list[Turn],
+        is_wanted: Callable[[Turn], bool] = lambda turn: True, *, is_live: bool, moves: bool = True,
     ) -> CaptureOutcome:
         """The caller saves the session at the end."""
         outcome = CaptureOutcome()
@@ -434,13 +425,6 @@ class Capture:
         name = first.session or path.stem
         own = turn_id(name, "", first.uuid, "")  # of a command after `!`
         return session.recent[-1] in (own, turn_id(name, first.prompt_id, first.uuid, ""))
-
-
-def _find_turn(turns: list[Turn], prompt_id: str) -> Turn | None:
-    for turn in reversed(turns):
-        if prompt_id and prompt_id in (turn.prompt_id, *turn.other_prompt_ids):
-            return turn
-    return None
 
 
 def adopt_memory(project: Project, home: Home) -> None:

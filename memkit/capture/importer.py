@@ -6,6 +6,7 @@ own project. So the journal is what live capture would have made of them.
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 import os
@@ -16,7 +17,6 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
-from memkit import anchors
 from memkit.agents.claude_code.files import SESSION_PREFIX, TypedPrompt, read_history
 from memkit.agents.registry import open_transcript
 from memkit.agents.sources import Source, is_likely_project, project_of
@@ -28,9 +28,9 @@ from memkit.capture.worker import WorkReport, apply_events
 from memkit.conversation.turn import Turn
 from memkit.errors import ArchiveError, MemkitError
 from memkit.files import PRIVATE_FILE, make_private_directory, write_durably
-from memkit.hook.entries import days
 from memkit.ipc import spool
 from memkit.journal.digest import ANSWER_CHARACTERS, PROMPT_CHARACTERS, local_time
+from memkit.journal.journal import Journal
 from memkit.journal.tool_lines import MAX_TOOLS
 from memkit.locks import capture_lock
 from memkit.paths import Home
@@ -116,57 +116,36 @@ class ImportSelection:
         if self.history is None:
             return
         present = {path.stem for path in self.history.parent.glob("projects/*/*.jsonl")}
-        remembered = _RememberedSessions(self.home, present)
+        is_remembered, has_sessions = functools.cache(_is_remembered), functools.cache(_has_sessions)
         for prompt in read_history(self.history):
             project = project_of(prompt.cwd, self.home)
             if project is None or self.only not in (None, project) or project.is_off:
                 continue
-            turn = prompt.turn
-            if turn.is_memory and self.includes(turn) and not remembered.include(prompt, project):
+            if not prompt.turn.is_memory or not self.includes(prompt.turn):
+                continue
+            # Of a known session, memkit or Claude Code has more than prompts.
+            if prompt.session:
+                is_known = prompt.session in present or is_remembered(self.home, prompt.session)
+            else:  # then any session of that day counts
+                is_known = has_sessions(project, prompt.day)
+            if not is_known:
                 yield prompt, project
 
 
-class _RememberedSessions:
-    """Sessions of which memkit or Claude Code has more than prompts. Make it after importing transcripts."""
-
-    def __init__(self, home: Home, transcripts: set[str]) -> None:
-        self._sessions = Sessions(home)
-        self._archive = Archive(home)
-        self._known = dict.fromkeys(transcripts, True)
-        self._days: dict[tuple[str, str], bool] = {}
-
-    def include(self, prompt: TypedPrompt, project: Project) -> bool:
-        """Return whether the session of `prompt` is one of them.
-
-        If the history names no session, any session of that day counts.
-        """
-        if prompt.session:
-            if prompt.session not in self._known:
-                self._known[prompt.session] = self._is_remembered(prompt.session)
-            return self._known[prompt.session]
-        key = (project.root, prompt.day)
-        if key not in self._days:
-            files = (project.day_file(day) for day in days(project) if day[:10] == prompt.day)
-            self._days[key] = any(_has_sessions(Path(file)) for file in files)
-        return self._days[key]
-
-    def _is_remembered(self, session: str) -> bool:
-        if self._sessions.load(session).transcript:
-            return True
-        try:  # turns from the history itself have neither id
-            return any(turn.prompt_id or turn.uuid for turn in self._archive.turns(session))
-        except ArchiveError:
-            return True  # an unreadable archive holds more than prompts
+def _is_remembered(home: Home, session: str) -> bool:
+    if Sessions(home).load(session).transcript:
+        return True
+    try:  # turns from the history itself have neither id
+        return any(turn.prompt_id or turn.uuid for turn in Archive(home).turns(session))
+    except ArchiveError:
+        return True  # an unreadable archive holds more than prompts
 
 
-def _has_sessions(day: Path) -> bool:
-    """Return whether a day file has a session that was not made from the history."""
-    try:
-        text = day.read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        return False
-    sessions = [anchors.parse(line).get("session") for line in text.splitlines() if line.startswith("## ")]
-    return any(session and not session.startswith(SESSION_PREFIX) for session in sessions)
+def _has_sessions(project: Project, date: str) -> bool:
+    """Return whether a day (ISO) has a session that was not made from the history."""
+    journal = Journal(project)
+    sessions = (one for day in journal.days() if day[:10] == date for one in journal.day(day).sessions())
+    return not all(one.startswith(SESSION_PREFIX) for one in sessions)
 
 
 @dataclass(slots=True)
@@ -286,7 +265,8 @@ class Importer:
     """One import. The caller holds the lock `one_import`, and indexes the projects afterwards.
 
     It takes the capture lock for one session at a time. Before it takes it again, the turns of live sessions
-    are captured: by the service, or here.
+    are captured: by the service, or here. Finish the `record` when what was imported has its extracts and is
+    indexed.
     """
 
     def __init__(
@@ -327,15 +307,6 @@ class Importer:
             if spool.work(home):
                 apply_events(home, lambda project: load.load(home, project).settings, WorkReport())
             yield
-
-    @property
-    def days(self) -> dict[str, dict[str, set[str]]]:
-        """The days with imported turns by project root and session, including those of interrupted runs."""
-        return self.record.days
-
-    def finish(self) -> None:
-        """Record that everything that was imported has its extracts and is indexed."""
-        self.record.finish()
 
     def _import(self, source: Source, report: ImportReport, progress: BytesRead) -> None:
         with self.turn():
@@ -400,7 +371,7 @@ class ImportRecord:
             days.add(day)
 
     def finish(self) -> None:
-        """Delete the record: the import is complete."""
+        """Delete the record: the import is complete, with its extracts and its index."""
         self.path.unlink(missing_ok=True)
 
     def _append(self, line: str, *, is_synced: bool = False) -> None:

@@ -16,7 +16,6 @@ from memkit.agents.registry import REPORTED
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn, bounded
 from memkit.capture.capture import Capture
-from memkit.capture.sessions import Session
 from memkit.conversation.turn import INTERRUPTED, Message, ToolCall, ToolUse, Turn, excerpt, turn_id
 from memkit.conversation.values import clean
 from memkit.errors import MemkitError
@@ -77,21 +76,28 @@ def ingest(home: Home, project: Project, settings: Settings, event: Event) -> In
     known = {turn.id: turn for turn in Archive(home).turns(anchors.safe(session.id))}
     message = _message(event, time, capture)
     if event.role == "user":
-        return _begin(capture, session, project, event, message, known)
-    for turn in known.values():
-        if any(replace(message, turn=one.turn) == one for one in turn.messages):
-            return Ingested(session.id, turn.id, is_new=False)
-    if session.recent and session.recent[-1] not in known:
-        # An answer to a message that was left out may repeat it.
-        return Ingested(session.id, session.recent[-1], is_new=False, is_remembered=False)
-    before = known[session.recent[-1]] if session.recent else None
-    if before is None or len(before.messages) >= MOST_MESSAGES:
-        name = turn_id(session.id, "", "", f"{time}\0{message.text}\0{len(known)}")
-        grown = ArchivedTurn(name, (message,), time=time)
+        name = turn_id(session.id, "", "", f"{time}\0{message.text}")
+        if name in known or name in session.recent:
+            return Ingested(session.id, name, is_new=False, is_remembered=name in known)
+        turn = turn_of(session.id, ArchivedTurn(name, (message,), time=time))
+        turn.is_private = leaves_open(event.text)  # the message has no private parts any more
     else:
-        messages = sorted([*before.messages, message], key=lambda one: one.time or time)
-        grown = ArchivedTurn(before.id, tuple(messages), time=before.time)
-    return _take(capture, session, project, turn_of(session.id, grown))
+        for one in known.values():
+            if any(replace(message, turn=said.turn) == said for said in one.messages):
+                return Ingested(session.id, one.id, is_new=False)
+        if session.recent and session.recent[-1] not in known:
+            # An answer to a message that was left out may repeat it.
+            return Ingested(session.id, session.recent[-1], is_new=False, is_remembered=False)
+        before = known[session.recent[-1]] if session.recent else None
+        if before is None or len(before.messages) >= MOST_MESSAGES:
+            name = turn_id(session.id, "", "", f"{time}\0{message.text}\0{len(known)}")
+            grown = ArchivedTurn(name, (message,), time=time)
+        else:
+            messages = sorted([*before.messages, message], key=lambda one: one.time or time)
+            grown = ArchivedTurn(before.id, tuple(messages), time=before.time)
+        turn = turn_of(session.id, grown)
+    outcome = capture.take(turn, session, project)
+    return Ingested(session.id, turn.id, is_new=bool(outcome.turns), is_remembered=bool(outcome.turns))
 
 
 def _check(event: Event, capture: Capture, time: datetime) -> None:
@@ -123,24 +129,6 @@ def _message(event: Event, time: datetime, capture: Capture) -> Message:
     if event.role == "tool":
         return Message("tool", time, "", (ToolUse(apply(clean(event.tool)), result=apply(said)),), "")
     return Message(event.role, time, apply(without_private(said)), (), "")
-
-
-def _begin(
-    capture: Capture, session: Session, project: Project, event: Event, message: Message,
-    known: dict[str, ArchivedTurn],
-) -> Ingested:  # fmt: skip
-    name = turn_id(session.id, "", "", f"{message.time}\0{message.text}")
-    if name in known or name in session.recent:
-        return Ingested(session.id, name, is_new=False, is_remembered=name in known)
-    turn = turn_of(session.id, ArchivedTurn(name, (message,), time=message.time))
-    # The message has no private parts any more.
-    turn.is_private = leaves_open(event.text)
-    return _take(capture, session, project, turn)
-
-
-def _take(capture: Capture, session: Session, project: Project, turn: Turn) -> Ingested:
-    outcome = capture.take(turn, session, project)
-    return Ingested(session.id, turn.id, is_new=bool(outcome.turns), is_remembered=bool(outcome.turns))
 
 
 def turn_of(session: str, held: ArchivedTurn) -> Turn:

@@ -83,21 +83,11 @@ def apply_events(home: Home, settings_of: Callable[[Project], Settings], report:
 
     The caller holds the capture lock.
     """
+    from memkit.capture.capture import Capture, TranscriptBehind, project_of_event
     from memkit.settings import load
 
     load.publish_hook_settings(home)
     spool.recover(home)
-    return _handle_events(home, settings_of, report)
-
-
-def pending(home: Home) -> set[str]:
-    """Return the names of events and the roots that wait."""
-    return set(spool.waiting(home)) | set(unindexed.roots(home))
-
-
-def _handle_events(home: Home, settings_of: Callable[[Project], Settings], report: WorkReport) -> set[str]:
-    from memkit.capture.capture import Capture, TranscriptBehind, project_of_event
-
     later: set[str] = set()
     first_seen: dict[str, float] = {}
     while True:
@@ -131,6 +121,11 @@ def _handle_events(home: Home, settings_of: Callable[[Project], Settings], repor
             time.sleep(POLL_SECONDS)
         elif not names:
             return later
+
+
+def pending(home: Home) -> set[str]:
+    """Return the names of events and the roots that wait."""
+    return set(spool.waiting(home)) | set(unindexed.roots(home))
 
 
 def _postpone(home: Home, item: spool.Item, error: Exception, now: float, report: WorkReport) -> None:

@@ -87,7 +87,7 @@ _GROUPS = {
 _INTERNAL = {
     "recall": ("recall", "Search and format the results for a model (used by the skill)."),
     "mcp": ("recall", "Serve the memory to other agents (started by MCP clients)."),
-    "statusline": ("status", "Print a line for Claude Code's status line."),
+    "statusline": ("recall", "Print a line for Claude Code's status line."),
     "work": ("jobs", "Process pending events (used by hooks)."),
 }
 """Commands that programs start. They work, and the manual has them, but help does not list them."""

@@ -14,10 +14,10 @@ import click
 from memkit.cli.context import Context, command, iso_day_named
 from memkit.cli.output import confirm, echo, escaped, format_size, plain, plain_file, short_path
 from memkit.errors import MemkitError, NotFoundError
+from memkit.export import Days, as_json_lines, as_markdown, as_page
 from memkit.text import plural
 
 if TYPE_CHECKING:
-    from memkit.export import Days
     from memkit.maintenance.restore import Restore, RestoreReport
 
 @command("export")
@@ -40,8 +40,6 @@ def export_command(
       memkit export --format html --output memory.html
       memkit export --since "last monday"
     """
-    from memkit.export import Days
-
     if with_anchors and kind != "md":
         raise click.UsageError("--with-anchors is for --format md")
     if context.as_json and output is None:
@@ -49,7 +47,10 @@ def export_command(
     days = Days(context.project, iso_day_named(since), iso_day_named(until))
     if not days.dates:
         raise MemkitError(f"{context.project.root} has no memory of that time; nothing was exported")
-    pieces = _pieces(days, kind, with_anchors)
+    if kind == "html":
+        pieces = as_page(days)
+    else:
+        pieces = as_json_lines(days) if kind == "jsonl" else as_markdown(days, with_anchors=with_anchors)
     if output is None:
         for piece in pieces:
             click.echo(escaped(piece) if kind == "jsonl" else plain(piece), nl=False)
@@ -58,16 +59,6 @@ def export_command(
     _write(path, map(escaped if kind == "jsonl" else plain_file, pieces))
     count = len(days.dates)
     context.report({"file": str(path), "days": count}, f"{plural(count, 'day')} in {path}.")
-
-
-def _pieces(days: Days, kind: str, with_anchors: bool) -> Iterator[str]:
-    if kind == "html":
-        from memkit.export import as_page
-
-        return as_page(days)
-    from memkit.export import as_json_lines, as_markdown
-
-    return as_json_lines(days) if kind == "jsonl" else as_markdown(days, with_anchors=with_anchors)
 
 
 def _write(path: Path, pieces: Iterator[str]) -> None:

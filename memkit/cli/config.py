@@ -13,12 +13,14 @@ from memkit.cli.context import Context, command
 from memkit.cli.output import echo, json_line, short_path
 from memkit.cli.screen import width
 from memkit.errors import MemkitError
+from memkit.ipc import client
 from memkit.projects.trust import in_session
+from memkit.settings import load, validate
+from memkit.settings.load import Key
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from memkit.settings.load import Key
 
 ACTIONS = {"list": (), "get": ("SECTION.NAME",), "set": ("SECTION.NAME", "VALUE"), "path": ()}
 """The actions with their arguments."""
@@ -49,8 +51,6 @@ def _complete_setting(
 ) -> list[CompletionItem]:
     from click.shell_completion import CompletionItem
 
-    from memkit.settings import validate
-
     return [
         CompletionItem(".".join(key), help=validate.describe(key))
         for key in validate.every_key()
@@ -79,8 +79,6 @@ def config_command(
       memkit config set keys.openai
       memkit config path
     """
-    from memkit.settings import load, validate
-
     section, _, rest = (name or "").partition(".")
     if action == "set" and validate.is_secret((section, rest)):
         validate.check_known((section, rest))
@@ -122,8 +120,6 @@ def _read_key(name: str, given: str | None) -> str:
 
 
 def _list(context: Context, everything: bool) -> None:
-    from memkit.settings import load, validate
-
     loaded = load.load(context.home, context.project)
     rows = {
         f"{section}.{name}": {
@@ -163,8 +159,6 @@ def _show(rows: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _set(context: Context, key: Key, text: str) -> None:
-    from memkit.settings import validate
-
     file, name = context.home.config_file, ".".join(key)
     if key in PLACES and in_session():
         raise MemkitError(f"a session may not change {name}; set it in a terminal of your own")
@@ -177,9 +171,6 @@ def _set(context: Context, key: Key, text: str) -> None:
 
 def store(context: Context, key: Key, text: str) -> tuple[Any, str]:
     """Save a setting, and tell the service. Return its value there, and the origin of the one that counts."""
-    from memkit.ipc import client
-    from memkit.settings import load
-
     value = load.save(context.home, key, text)
     load.publish_hook_settings(context.home)
     try:

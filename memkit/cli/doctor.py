@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memkit.cli.context import Context, command
+from memkit.cli.log_file import log_to_file
 from memkit.cli.output import echo, format_duration
 from memkit.cli.screen import width
 from memkit.cli.status import agents_line, captured_agents, summaries_lines, summaries_state
@@ -37,7 +38,6 @@ def doctor_command(context: Context, fix: bool, deep: bool) -> None:
       memkit doctor --deep
       memkit doctor --fix
     """
-    from memkit.cli.log_file import log_to_file
     from memkit.doctor import open_subject
     from memkit.doctor.capture import last_events
     from memkit.doctor.checks import CHECKS, SHALLOW, apply_fixes, examine

@@ -94,12 +94,8 @@ def forget_command(
 
 
 def _select(
-    memory: InterfaceMemory,
-    ids: tuple[str, ...],
-    session: str | None,
-    days: tuple[str | None, str | None],
-    query: str | None,
-    k: int | None,
+    memory: InterfaceMemory, ids: tuple[str, ...], session: str | None, days: tuple[str | None, str | None],
+    query: str | None, k: int | None,
 ) -> ForgetSelection:
     from memkit.forget import selection
 
@@ -177,11 +173,8 @@ def audit_command(context: Context, fix: bool, all_projects: bool) -> None:
 
     with context.progress("auditing") as progress:
         audit = Audit(
-            context.home,
-            None if all_projects else context.project,
-            functools.cache(context.settings_of),
-            context.say,
-            progress,
+            context.home, None if all_projects else context.project, functools.cache(context.settings_of),
+            context.say, progress,
         )
         if fix:
             memory = context.memory()

@@ -12,22 +12,31 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from memkit.agents.claude_code.files import history_file
+from memkit.agents.claude_code.installation import kept_days
+from memkit.agents.registry import AGENTS, CLAUDE_CODE, OTHERS, agent_at, session_at
+from memkit.agents.sources import Source, find_sources, project_of, sources_of
+from memkit.capture.capture import CaptureOutcome
+from memkit.capture.importer import (
+    Importer,
+    ImportPreview,
+    ImportReport,
+    ImportSelection,
+    one_import,
+    preview_import,
+)
+from memkit.capture.sessions import Sessions
 from memkit.cli.context import Context, command, day_named
 from memkit.cli.output import confirm, format_estimate, format_size, short_path, table, user_agrees
 from memkit.errors import MemkitError, NotFoundError
 from memkit.hook.events import DISABLE_VARIABLE
+from memkit.llm.calls import CALL_TOKENS, Calls, Plan
 from memkit.projects.project import Project
+from memkit.settings import load
 from memkit.text import plural
-
-if TYPE_CHECKING:
-    from memkit.agents.sources import Source
-    from memkit.capture.capture import CaptureOutcome
-    from memkit.capture.importer import Importer, ImportPreview, ImportReport, ImportSelection
-    from memkit.llm.calls import Plan
 
 
 @command("import")
@@ -66,8 +75,6 @@ def import_command(
     if paths and not selection.sources:
         raise NotFoundError(f"there are no sessions in {', '.join(paths)}")
     if dry_run:
-        from memkit.capture.importer import preview_import
-
         with _reading(context, selection) as progress:
             preview = preview_import(selection, progress)
         _print_preview(context, preview)
@@ -81,18 +88,12 @@ def import_command(
 
 def new_sessions(context: Context, selection: ImportSelection) -> list[Source]:
     """Return the sessions that memkit does not know. Those of sub-agents have no turns, and so no time."""
-    from memkit.agents.registry import session_at
-    from memkit.capture.sessions import Sessions
-
     known = Sessions(context.home)
     return [one for one in selection.sources if one.time and not known.knows(session_at(one.path))]
 
 
 def ask_to_capture(context: Context, ask: Callable[[str], bool | None]) -> None:
     """Ask once whether the service may capture new sessions of the other agents here. None is no answer."""
-    from memkit.agents.registry import OTHERS
-    from memkit.settings import load
-
     found, setting = [agent for agent in OTHERS if any(agent.files())], ("capture", "agents")
     if not found or setting in load.load(context.home).origins:
         return
@@ -104,9 +105,6 @@ def ask_to_capture(context: Context, ask: Callable[[str], bool | None]) -> None:
 
 def found_sessions(sources: Iterable[Source]) -> list[str]:
     """Return a line for each agent: how many sessions it has, and for Claude Code when the oldest goes."""
-    from memkit.agents.claude_code.installation import kept_days
-    from memkit.agents.registry import AGENTS, CLAUDE_CODE, agent_at
-
     by_agent: dict[str, list[Source]] = {}
     for source in sources:
         if source.time:  # else it has no turns, or cannot be read
@@ -158,11 +156,6 @@ def select(
     context: Context, paths: tuple[str, ...] = (), *, everything: bool = False, since: date | None = None
 ) -> ImportSelection:
     """Select what to import: `paths`, else the agents' sessions of the project, or of `everything`."""
-    from memkit.agents.claude_code.files import history_file
-    from memkit.agents.registry import AGENTS
-    from memkit.agents.sources import find_sources, project_of, sources_of
-    from memkit.capture.importer import ImportSelection
-
     home, project = context.home, context.project
     if paths:
         into = project if context.names_project else None
@@ -177,7 +170,6 @@ def select(
 
 def run_import(context: Context, selection: ImportSelection) -> tuple[ImportReport, list[str]]:
     """Import and index; return the report, and the roots of the changed projects."""
-    from memkit.capture.importer import Importer, one_import
     from memkit.index import sync_project
     from memkit.ipc import launch, unindexed
     from memkit.timeline.tree import open_timeline
@@ -200,7 +192,7 @@ def run_import(context: Context, selection: ImportSelection) -> tuple[ImportRepo
                         )  # fmt: skip
                 except MemkitError as error:  # go on with the other projects
                     report.problems.append(str(error))
-        importer.finish()
+        importer.record.finish()
     launch.hand_over(context.home, settings.service.enabled)  # events of live sessions meanwhile
     for project in map(Project, roots):  # else the first look at years of days would take long
         open_timeline(project, context.home)
@@ -210,12 +202,11 @@ def run_import(context: Context, selection: ImportSelection) -> tuple[ImportRepo
 def _write_extracts(context: Context, importer: Importer, report: ImportReport) -> None:
     """Say in each new session what came of it, from its own words: no model is asked."""
     from memkit.llm import find_provider
-    from memkit.llm.calls import Calls
     from memkit.summarize.summarizer import Summarizer, SummaryReport
 
     summarizer = Summarizer(context.home, context.settings_of, Calls(context.home, find_provider))
     with context.progress("writing extracts", is_counted=False):
-        for root, sessions in importer.days.items():
+        for root, sessions in importer.record.days.items():
             for session, days in sessions.items():
                 with importer.turn():
                     try:
@@ -276,7 +267,6 @@ def _summaries(context: Context, found: ImportPreview) -> Plan | None:
     if not settings.is_on:
         return None
     from memkit.llm import NotConfiguredError, find_provider
-    from memkit.llm.calls import CALL_TOKENS, Calls
     from memkit.summarize.bullets import instructions
     from memkit.text import CHARACTERS_PER_TOKEN
 

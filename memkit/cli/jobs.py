@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from memkit.capture.worker import WorkReport, work
 from memkit.cli.context import Context, command
 from memkit.cli.output import echo
 from memkit.errors import IndexBusyError, MemkitError
+from memkit.ipc import spool
+from memkit.ipc.client import ServiceUnavailable, request
+from memkit.projects.project import Project
 from memkit.text import format_time, plural
 
 if TYPE_CHECKING:
-    from memkit.capture.worker import WorkReport
     from memkit.service.jobs import Job, JobState
     from memkit.settings.load import Settings
 
@@ -38,7 +41,6 @@ def jobs_command(context: Context, action: str, name: str | None) -> None:
       memkit jobs run reconcile
       memkit config set jobs.index off
     """
-    from memkit.projects.project import Project
     from memkit.service.jobs import JOBS, JobBook, JobState, job_named
 
     if (action == "list") != (name is None):
@@ -61,7 +63,6 @@ def jobs_command(context: Context, action: str, name: str | None) -> None:
 
 def run_now(context: Context, name: str) -> Any:
     """Run a job in the service, or here without one. Return its state. Raise `MemkitError` if it fails."""
-    from memkit.ipc.client import ServiceUnavailable
     from memkit.questions.client import ask_service
 
     project, home, settings = context.project, context.home, context.settings()
@@ -81,7 +82,6 @@ def run_here(context: Context, names: list[str]) -> list[JobState]:
     """Run jobs in this process. Return their states."""
     from memkit.index import sync_project
     from memkit.locks import index_lock
-    from memkit.projects.project import Project
     from memkit.service.jobs import JobContext, job_named, run_job
 
     settings_of = functools.cache(context.settings_of)
@@ -168,10 +168,6 @@ def work_command(context: Context, wait: bool, retry: bool) -> None:
 def _work(context: Context, wait: bool, retry: bool) -> WorkReport | None:
     import msgspec
 
-    from memkit.capture.worker import WorkReport
-    from memkit.ipc import spool
-    from memkit.ipc.client import ServiceUnavailable, request
-
     try:
         found = request(context.home, "work", {"wait": wait, "retry": retry}, WORK_SECONDS)
         return msgspec.convert(found, WorkReport) if wait else None
@@ -187,8 +183,6 @@ def _work(context: Context, wait: bool, retry: bool) -> WorkReport | None:
 
 def work_here(context: Context, wait_seconds: float = 0.0) -> WorkReport:
     """Do all waiting work and due jobs in this process. Raise `IndexBusyError`."""
-    from memkit.capture.worker import work
-    from memkit.projects.project import Project
     from memkit.service.jobs import due_jobs
 
     report = work(context.home, functools.cache(context.settings_of), wait_seconds=wait_seconds)
@@ -205,7 +199,6 @@ def _summarize(context: Context, report: WorkReport) -> None:
 
     if not SummaryQueue(context.home):
         return
-    from memkit.capture.worker import work
     from memkit.llm import find_provider
     from memkit.settings.load import may_summarize
     from memkit.summarize.summarizer import run_summaries

@@ -16,6 +16,7 @@ from memkit.errors import MemkitError, NotFoundError
 from memkit.paths import OPENCLAW_DAYS
 from memkit.projects.git_files import git_directory_of
 from memkit.projects.project import OWN_FOLDER, Project, Registry
+from memkit.projects.registry import changing
 from memkit.projects.trust import in_session
 from memkit.text import one_line, plural
 
@@ -105,8 +106,6 @@ def _lines(project: ListedProject) -> Iterator[str]:
 
 
 def _link(context: Context, path: str) -> None:
-    from memkit.projects.registry import changing
-
     own = Project.containing(context.directory).root
     if not os.path.isdir(path):
         raise NotFoundError(f"no such directory: {path}")
@@ -125,8 +124,6 @@ def _link(context: Context, path: str) -> None:
 
 
 def _unlink(context: Context) -> None:
-    from memkit.projects.registry import changing
-
     own = Project.containing(context.directory).root
     with changing(context.home) as registry:
         if registry.links.pop(own, None) is None:
@@ -135,8 +132,6 @@ def _unlink(context: Context) -> None:
 
 
 def _rename(context: Context, name: str) -> None:
-    from memkit.projects.registry import changing
-
     name = one_line(plain(name))
     if not name:
         raise MemkitError("a project's name cannot be empty")
@@ -216,8 +211,6 @@ def _merge(context: Context, path: str, remove: bool) -> None:
 
 
 def _record_moves(context: Context, roots: set[str], target: Project) -> None:
-    from memkit.projects.registry import changing
-
     kept = context.home.projects
     gone = {root for root in roots if not os.path.isdir(root) or os.path.dirname(root) == kept}
     if gone:

@@ -1,4 +1,4 @@
-"""`memkit recall`, the first step of the memory-recall skill, and `memkit mcp`."""
+"""What programs start: `memkit recall` (the skill), `memkit mcp`, and `memkit statusline`."""
 
 from __future__ import annotations
 
@@ -83,3 +83,21 @@ def mcp_command(context: Context, build_index: bool) -> None:
     if build_index:
         context.memory().index()
     serve(lambda: context.memory(for_agent=True))
+
+
+@command("statusline")
+def statusline_command(context: Context) -> None:
+    """Print one line for Claude Code's status line, from the JSON that it writes to stdin.
+
+    It prints nothing if something fails. Add this to ~/.claude/settings.json:
+
+    \b
+      "statusLine": {"type": "command", "command": "~/.local/bin/memkit statusline"}
+
+    \b
+      memkit statusline --project ~/src/shop
+    """
+    from memkit.hook.status_line import line_for_stdin
+
+    line = line_for_stdin(context.directory if context.names_project else "")
+    context.report({"line": line}, *filter(None, [line]))

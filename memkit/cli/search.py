@@ -217,23 +217,9 @@ class _Kind(click.Choice[str]):
     help='Read one query per line from stdin, plain or as {"query": …}; print one JSON object per line.',
 )  # fmt: skip
 def search_command(
-    context: Context,
-    words: tuple[str, ...],
-    mode: str | None,
-    all_projects: bool,
-    everything: bool,
-    batch: str | None,
-    k: int | None,
-    file: str,
-    since: str | None,
-    until: str | None,
-    kind: str | None,
-    session: str,
-    branch: str,
-    agent: str,
-    path: str,
-    full: bool,
-    **options: Any,
+    context: Context, words: tuple[str, ...], mode: str | None, all_projects: bool, everything: bool,
+    batch: str | None, k: int | None, file: str, since: str | None, until: str | None, kind: str | None,
+    session: str, branch: str, agent: str, path: str, full: bool, **options: Any,
 ) -> None:
     """Search the memory: sessions and files, those with the best results first.
 

@@ -41,16 +41,8 @@ ACTIONS = ("key", "keys", "revoke")
 @click.option("--name", default="", help="A name to know the new key by.")
 @click.option("--open", "is_open", is_flag=True, help="Show the memory as a page in the browser.")
 def serve_command(
-    context: Context,
-    action: str | None,
-    key_id: str | None,
-    host: str,
-    port: int,
-    hosts: tuple[str, ...],
-    rate: int,
-    role: str,
-    name: str,
-    is_open: bool,
+    context: Context, action: str | None, key_id: str | None, host: str, port: int, hosts: tuple[str, ...],
+    rate: int, role: str, name: str, is_open: bool,
 ) -> None:
     """Serve this project's memory to other programs over HTTP, until Ctrl-C.
 

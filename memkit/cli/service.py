@@ -13,9 +13,11 @@ from typing import Any, BinaryIO
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.log_file import LOG_FILES
+from memkit.cli.log_file import LOG_FILES, log_to_file
 from memkit.cli.output import echo, format_duration, print_fields
 from memkit.errors import IndexBusyError, MemkitError
+from memkit.ipc import launch
+from memkit.ipc.client import ServiceUnavailable, request
 from memkit.paths import Home
 from memkit.text import plural
 
@@ -145,7 +147,6 @@ def service_command(context: Context, action: str) -> None:
 
 
 def _run(context: Context) -> None:
-    from memkit.cli.log_file import log_to_file
     from memkit.service.server import CannotListenError, run
 
     if not os.path.isdir(context.home.root):
@@ -170,9 +171,6 @@ def _run(context: Context) -> None:
 
 
 def _status(context: Context) -> dict[str, Any]:
-    from memkit.ipc import launch
-    from memkit.ipc.client import ServiceUnavailable, request
-
     try:
         found: dict[str, Any] = request(context.home, "status", {}, STATUS_SECONDS)
     except ServiceUnavailable as error:
@@ -182,7 +180,6 @@ def _status(context: Context) -> dict[str, Any]:
 
 
 def _start(context: Context) -> None:
-    from memkit.ipc import launch
     from memkit.ipc.stop import problem_of, wait_for
 
     problem = Path(context.home.service_problem)

@@ -113,9 +113,7 @@ _WIDE = 116
 
 @command("sessions")
 @click.option(
-    "--since",
-    metavar="DAY",
-    help="Only sessions active from this day on: 2026-11-20, 3d, last monday.",
+    "--since", metavar="DAY", help="Only sessions active from this day on: 2026-11-20, 3d, last monday.",
 )
 @click.option("--branch", default="", help="Only sessions with a turn on this git branch.")
 @click.option(
@@ -145,14 +143,8 @@ def sessions_command(
 
 
 def list_sessions(
-    context: Context,
-    count: int = DEFAULT_COUNT,
-    *,
-    since: str = "",
-    branch: str = "",
-    file: str = "",
-    agent: str = "",
-    all_projects: bool = False,
+    context: Context, count: int = DEFAULT_COUNT, *, since: str = "", branch: str = "", file: str = "",
+    agent: str = "", all_projects: bool = False,
 ) -> None:
     """Print the newest sessions. `since` is an ISO day, `file` a path as memory shows it."""
     found = context.memory().sessions(

@@ -11,13 +11,18 @@ from textwrap import wrap
 
 import click
 
+from memkit import __version__, environment
+from memkit.agents.claude_code.installation import PLUGIN, ClaudeCode, marketplace
 from memkit.cli.context import Context, command
 from memkit.cli.output import confirm, echo, format_size, plain
 from memkit.cli.screen import width
 from memkit.cli.status import agents_line, captured_agents
+from memkit.environment import installed_launcher, launcher_path, launcher_text, write_launcher
 from memkit.environment.extras import EXTRAS
 from memkit.errors import MemkitError, unwritable
+from memkit.ipc.launch import REPOSITORY
 from memkit.mcp import clients
+from memkit.settings import load
 from memkit.text import one_line, plural
 
 FREE_BYTES = 500_000_000
@@ -62,26 +67,16 @@ class _Questions:
     help="Leave out a step.",
 )
 @click.option(
-    "--mcp",
-    metavar="CLIENT",
-    type=click.Choice(clients.NAMES),
+    "--mcp", metavar="CLIENT", type=click.Choice(clients.NAMES),
     help=f"Only connect another agent by MCP: {', '.join(clients.NAMES)}.",
 )
 @click.option("--agent", type=click.Choice(["codex"]), help="Only connect an agent by its own hooks: codex.")
 @click.option(
-    "--with",
-    "extras",
-    metavar="EXTRA",
-    multiple=True,
-    type=click.Choice(list(EXTRAS)),
+    "--with", "extras", metavar="EXTRA", multiple=True, type=click.Choice(list(EXTRAS)),
     help=f"Only add packages that memkit can do without: {', '.join(EXTRAS)}.",
 )
 def setup_command(
-    context: Context,
-    yes: bool,
-    skip: tuple[str, ...],
-    mcp: str | None,
-    agent: str | None,
+    context: Context, yes: bool, skip: tuple[str, ...], mcp: str | None, agent: str | None,
     extras: tuple[str, ...],
 ) -> None:
     """Set up memkit: check this machine, install the plugin, import existing sessions.
@@ -145,7 +140,6 @@ def setup_command(
 
 
 def _add(context: Context, extras: tuple[str, ...], yes: bool) -> None:
-    from memkit import environment
     from memkit.environment.build import add_extras
 
     wanted = [extra for extra in EXTRAS if extra in extras]
@@ -162,7 +156,6 @@ def _add(context: Context, extras: tuple[str, ...], yes: bool) -> None:
 
 
 def _connect(context: Context, name: str, yes: bool) -> None:
-    from memkit.agents.claude_code.installation import ClaudeCode
     from memkit.mcp import server
     from memkit.mcp.handshake import NAME
 
@@ -258,8 +251,6 @@ def _model(context: Context, questions: _Questions) -> str:
 
 
 def _claude(context: Context, questions: _Questions) -> str:
-    from memkit.agents.claude_code.installation import ClaudeCode
-
     claude = ClaudeCode.find()
     if claude is None:
         raise MemkitError("there is no `claude` on PATH; install Claude Code")
@@ -267,9 +258,6 @@ def _claude(context: Context, questions: _Questions) -> str:
 
 
 def _plugin(context: Context, questions: _Questions) -> str:
-    from memkit.agents.claude_code.installation import PLUGIN, ClaudeCode, marketplace
-    from memkit.ipc.launch import REPOSITORY
-
     claude = ClaudeCode.find()
     if claude is None:
         raise _Skipped("needs Claude Code")
@@ -282,10 +270,6 @@ def _plugin(context: Context, questions: _Questions) -> str:
 
 
 def _launcher(context: Context, questions: _Questions) -> str:
-    from memkit import __version__
-    from memkit.environment import installed_launcher, launcher_path, launcher_text, write_launcher
-    from memkit.ipc.launch import REPOSITORY
-
     if not Path(REPOSITORY, "bin", "memkit").exists():
         return "this memkit is an installed package with its own command"
     if sys.platform == "win32":
@@ -308,7 +292,6 @@ def _launcher(context: Context, questions: _Questions) -> str:
 
 def _summaries(context: Context, questions: _Questions) -> str:
     from memkit.hook.notices import budget_words
-    from memkit.settings import load
 
     loaded = load.load(context.home)
     chosen = loaded.settings.summarize

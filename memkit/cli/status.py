@@ -6,14 +6,17 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from memkit.agents.codex.installation import is_installed
 from memkit.cli.context import Context, command
 from memkit.cli.output import format_cost, format_size, print_fields, short_path
+from memkit.hook.tally import full_tally
+from memkit.ipc import launch, spool
+from memkit.llm.ledger import Ledger, Total, total
+from memkit.settings.load import Settings, may_summarize
 from memkit.text import format_time, plural
 
 if TYPE_CHECKING:
-    from memkit.llm.ledger import Total
     from memkit.settings import SummarizeSettings
-    from memkit.settings.load import Settings
 
 MINUTES_PER_DAY = 1440
 
@@ -104,7 +107,6 @@ def summaries_lines(value: dict[str, Any]) -> dict[str, str]:
 
 def captured_agents(settings: Settings) -> list[str]:
     """Return the names of the agents whose sessions are captured as they happen."""
-    from memkit.agents.codex.installation import is_installed
     from memkit.agents.registry import CLAUDE_CODE
 
     watched = settings.capture.agents if settings.service.enabled else ()
@@ -114,7 +116,6 @@ def captured_agents(settings: Settings) -> list[str]:
 
 def _codex_state(context: Context) -> dict[str, Any] | None:
     """Return when a hook of Codex last ran, in seconds since the epoch; None if Codex has none of memkit."""
-    from memkit.agents.codex.installation import is_installed
     from memkit.doctor.capture import last_events
 
     if not is_installed():
@@ -150,8 +151,6 @@ def _service_line(value: dict[str, Any]) -> str:
 
 def _status(context: Context) -> dict[str, Any]:
     from memkit.archive.archive import Archive
-    from memkit.hook.tally import full_tally
-    from memkit.ipc import launch, spool
     from memkit.search.usage import usage
     from memkit.service.jobs import JobBook
 
@@ -196,9 +195,6 @@ def _status(context: Context) -> dict[str, Any]:
 
 def summaries_state(context: Context, settings: Settings) -> dict[str, Any]:
     """Return whether a model writes summaries, why not, what waits for it, and what was spent."""
-    from memkit.llm.ledger import Ledger, total
-    from memkit.settings.load import may_summarize
-
     chosen = settings.summarize
     ledger, today = Ledger(context.home), date.today()
     month = ledger.calls(today.replace(day=1).isoformat())
@@ -259,21 +255,3 @@ def _count_lines(path: Path) -> int:
         return 0
     with path.open("rb") as file:
         return sum(1 for _ in file)
-
-
-@command("statusline")
-def statusline_command(context: Context) -> None:
-    """Print one line for Claude Code's status line, from the JSON that it writes to stdin.
-
-    It prints nothing if something fails. Add this to ~/.claude/settings.json:
-
-    \b
-      "statusLine": {"type": "command", "command": "~/.local/bin/memkit statusline"}
-
-    \b
-      memkit statusline --project ~/src/shop
-    """
-    from memkit.hook.status_line import line_for_stdin
-
-    line = line_for_stdin(context.directory if context.names_project else "")
-    context.report({"line": line}, *filter(None, [line]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from datetime import date
 from typing import TYPE_CHECKING
 
 import click
@@ -10,10 +11,11 @@ import click
 from memkit import anchors
 from memkit.cli.context import Context, command, iso_day_named
 from memkit.cli.output import confirm, echo, format_estimate, plain, user_agrees
+from memkit.errors import MemkitError
+from memkit.llm.calls import ROUND_SECONDS, Calls, Plan, calls_lock
 from memkit.text import plural
 
 if TYPE_CHECKING:
-    from memkit.llm.calls import Plan
     from memkit.summarize.compaction import Compaction
     from memkit.summarize.summarizer import Summarizer
 
@@ -29,7 +31,6 @@ def _amount(plan: Plan) -> str:
 def roll_up(context: Context, node: str, *, dry_run: bool, yes: bool) -> None:
     """Write the rollup of a week, month, or year that the user names."""
     from memkit.llm import find_provider
-    from memkit.llm.calls import ROUND_SECONDS, Calls, calls_lock
     from memkit.summarize.rollup import LEAST_ENTRIES, LEVELS, AskedRollup
     from memkit.timeline.nodes import parse_span
 
@@ -106,7 +107,6 @@ def summarize_command(context: Context, node: str, since: str | None, dry_run: b
         roll_up(context, node, dry_run=dry_run, yes=yes)
         return
     from memkit.llm import find_provider
-    from memkit.llm.calls import Calls
     from memkit.summarize.summarizer import Summarizer
 
     settings = context.settings()
@@ -196,10 +196,7 @@ def compact_command(
       memkit compact --since 2w
       memkit compact --undo
     """
-    from datetime import date
-
     from memkit.llm import find_provider
-    from memkit.llm.calls import ROUND_SECONDS, Calls, calls_lock
     from memkit.summarize.compaction import Compaction
     from memkit.summarize.facts import EntrySelection
 
@@ -290,9 +287,6 @@ def _may_remove_all(compaction: Compaction) -> bool:
 
 
 def _undo(context: Context, compaction: Compaction, *, dry_run: bool, yes: bool) -> None:
-    from memkit.errors import MemkitError
-    from memkit.llm.calls import ROUND_SECONDS, calls_lock
-
     change = compaction.undo()
     target = str(compaction.path)
     diff = list(compaction.preview(change))

@@ -6,7 +6,9 @@ import os
 
 import click
 
+from memkit.cli.config import store
 from memkit.cli.context import Context, command
+from memkit.cli.jobs import run_now
 from memkit.cli.output import confirm, echo
 from memkit.errors import MemkitError
 from memkit.projects.trust import in_session
@@ -30,9 +32,6 @@ def sync_command(context: Context, action: str, where: str | None, encrypt: bool
       memkit sync folder ~/Sync/memkit --encrypt
       memkit sync
     """
-    from memkit.cli.config import store
-    from memkit.cli.jobs import run_now
-
     context.stay_in_project(leaves=True)
     if (action in ("folder", "git", "ssh")) != (where is not None):
         raise click.UsageError("write `memkit sync folder PATH`, `… git URL`, or `… ssh HOST`")

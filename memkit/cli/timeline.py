@@ -37,14 +37,8 @@ _MOST_LINES = 4
 )  # fmt: skip
 @click.option("--after", default="", metavar="ID", help="Go on after this one, the last of an earlier page.")
 def timeline_command(
-    context: Context,
-    node: str,
-    children: bool,
-    search: str | None,
-    events: bool,
-    depth: int | None,
-    limit: int,
-    after: str,
+    context: Context, node: str, children: bool, search: str | None, events: bool, depth: int | None,
+    limit: int, after: str,
 ) -> None:
     """Show what a year, month, week, day, or part of a session was about, and what it consists of.
 

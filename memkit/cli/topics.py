@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from dataclasses import asdict
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -71,8 +72,7 @@ def topics_command(
     if background:
         from memkit.topics.compute import refresh as compute
 
-        _lower_priority()
-        _end_with_parent()
+        _run_for_service()
         compute(context.project, context.home, context.settings())
     found = _topics(context, refresh and not background)
     if action == "show":
@@ -95,16 +95,11 @@ def _check_usage(action: str, values: tuple[str, ...], all_projects: bool) -> No
         raise click.UsageError("--all-projects lists topics only")
 
 
-def _lower_priority() -> None:
+def _run_for_service() -> None:
+    """Take the lowest priority, and end when the service that started this process ends."""
     import psutil
 
     psutil.Process().nice(getattr(psutil, "IDLE_PRIORITY_CLASS", 19))  # a name on Windows only
-
-
-def _end_with_parent() -> None:
-    """End this process when the service that started it ends: it must not be left behind."""
-    import psutil
-
     parent = psutil.Process().parent()
 
     def wait() -> None:
@@ -231,7 +226,7 @@ def _show(context: Context, found: TopicList, topic: Topic) -> None:
     value = {
         **topic.as_dict(), "days": topic.stored.days, "examples": entries,
         "related": [one.as_dict(other.label) for one, other in related],
-        "changes": [one.as_dict() for one in changes],
+        "changes": [asdict(one) for one in changes],
     }
     context.report_page(value, lines)
 

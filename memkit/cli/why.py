@@ -60,14 +60,10 @@ def why_command(context: Context, file: str, count: int) -> None:
     if earlier := found.names[1:]:
         lines.append(styled(fit(plain(f"{name}, before {', '.join(earlier)}"), columns), bold=True))
     if len(found.events) > count:
-        lines.append(styled(f"More: memkit why -n {count * 4} {_argument(file)}", dim=True))
+        argument = "-- " * file.startswith("-") + shlex.quote(plain(file))
+        lines.append(styled(f"More: memkit why -n {count * 4} {argument}", dim=True))
     lines += [line for event in shown for line in _lines(event, columns)]
     context.report_page(value, lines)
-
-
-def _argument(file: str) -> str:
-    quoted = shlex.quote(plain(file))
-    return f"-- {quoted}" if file.startswith("-") else quoted
 
 
 def _lines(event: FileEvent, columns: int) -> Iterator[str]:

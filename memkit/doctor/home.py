@@ -217,29 +217,19 @@ def fix_permissions(subject: Subject) -> str:
 
 
 def _open_to_others(home: Home) -> list[str]:
+    """Skip downloads: they are large, public, and partly have the modes that pip gives its files."""
     if os.name != "posix":
         return []
-    return [
-        path for path, status in _walk(home) if status.st_mode & 0o077 and not stat.S_ISLNK(status.st_mode)
-    ]
-
-
-def _walk(home: Home) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield all paths of the home with their status, without following links.
-
-    Skip downloads: they are large, public, and partly have the modes that pip gives its files.
-    """
     skipped = {name for name, kinds in top_names().items() if all(kind.is_public for kind in kinds)}
-    yield home.root, os.lstat(home.root)
+    found = []
     for directory, directories, files in os.walk(home.root):
         if directory == home.root:
             directories[:] = [name for name in directories if name not in skipped]
-        for name in (*directories, *files):
-            path = os.path.join(directory, name)
-            try:
-                yield path, os.lstat(path)
-            except FileNotFoundError:  # deleted since the listing
-                continue
+        for path in (directory, *(os.path.join(directory, name) for name in files)):
+            with contextlib.suppress(FileNotFoundError):  # deleted since the listing
+                if os.lstat(path).st_mode & 0o077 and not os.path.islink(path):
+                    found.append(path)
+    return found
 
 
 def check_clock(subject: Subject) -> Iterator[Finding]:

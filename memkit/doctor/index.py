@@ -97,29 +97,20 @@ def check_server(subject: Subject) -> Iterator[Finding]:
             yield make_finding("server-waiting", waiting=waiting, root=root)
 
 
-def update(subject: Subject) -> str:
-    """Update the project's index. Raise `MemkitError`."""
-    return _index(subject, is_rebuild=False)
-
-
 def rebuild(subject: Subject) -> str:
     """Chunk all files again; their vectors, which may have cost money, stay. Raise `MemkitError`."""
-    return _index(subject, is_rebuild=True)
+    return update(subject, is_rebuild=True)
 
 
-def _index(subject: Subject, is_rebuild: bool) -> str:
+def update(subject: Subject, *, is_rebuild: bool = False) -> str:
+    """Update the project's index. Raise `MemkitError`."""
     from memkit.index import sync_project
 
     lines: list[str] = []
     with index_lock(subject.home, WAIT_SECONDS):
         report = sync_project(
-            subject.project,
-            subject.home,
-            subject.settings,
-            rebuild=is_rebuild,
-            keep_vectors=True,
-            compare=True,
-            announce=lines.append,
+            subject.project, subject.home, subject.settings, rebuild=is_rebuild, keep_vectors=True,
+            compare=True, announce=lines.append,
         )
     line = f"{plural(report.chunks, 'chunk')} of {subject.project.root} indexed"
     if report.missing and subject.settings.embedding.provider != "none":

@@ -56,7 +56,7 @@ def check_project_settings(subject: Subject) -> Iterator[Finding]:
 
 def check_packages(subject: Subject) -> Iterator[Finding]:
     """Check for missing packages in the current Python environment."""
-    missing = sorted(name for name in _required() if not _is_installed(name))
+    missing = sorted(name for name in _required() if not any(importlib.metadata.distributions(name=name)))
     if not missing:
         return
     fix = f"run `{environment.install_command(*missing)}`"
@@ -86,14 +86,6 @@ def _required() -> Iterator[str]:
             yield re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0]
 
 
-def _is_installed(name: str) -> bool:
-    try:
-        importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return True
-
-
 def check_hook_python(subject: Subject) -> Iterator[Finding]:
     """Check the `python3` with which Claude Code runs the hooks."""
     python = find_program("python3")
@@ -105,13 +97,8 @@ def check_hook_python(subject: Subject) -> Iterator[Finding]:
         return
     try:
         done = subprocess.run(
-            [python, "-I", "-S", "-c", _ASK_VERSION],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=ASK_SECONDS,
-            check=True,
-            **no_window(),
+            [python, "-I", "-S", "-c", _ASK_VERSION], stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, timeout=ASK_SECONDS, check=True, **no_window(),
         )
         version = tuple(map(int, done.stdout.split()))
     except (OSError, subprocess.SubprocessError, ValueError) as error:

@@ -98,22 +98,21 @@ def _server(open_memory: Opener, calls: _Calls) -> Server[Any]:
     from mcp.shared.exceptions import MCPError
 
     # Not before the handshake: they import half of memkit.
-    from memkit.mcp import resources
-    from memkit.mcp.tools import call, described
+    from memkit.mcp import tools
 
     limiter = anyio.CapacityLimiter(MOST_CALLS)
 
     def answer(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         memory = open_memory()
         memory.wait_seconds = LOCK_SECONDS
-        return call(name, arguments, memory)
+        return tools.call(name, arguments, memory)
 
     async def in_thread(function: Callable[[], Any]) -> Any:
         run = partial(calls.run, function)
         return await anyio.to_thread.run_sync(run, abandon_on_cancel=True, limiter=limiter)
 
     async def list_tools(context: Any, params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult.model_validate({"tools": described()})
+        return types.ListToolsResult.model_validate({"tools": tools.described()})
 
     async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         try:
@@ -125,11 +124,11 @@ def _server(open_memory: Opener, calls: _Calls) -> Server[Any]:
         return types.CallToolResult(content=[content], structured_content=found)
 
     async def list_resources(context: Any, params: Any) -> types.ListResourcesResult:
-        found = await in_thread(lambda: resources.known(open_memory()))
+        found = await in_thread(lambda: tools.known_resources(open_memory()))
         return types.ListResourcesResult.model_validate({"resources": found})
 
     async def list_templates(context: Any, params: Any) -> types.ListResourceTemplatesResult:
-        found = {"resourceTemplates": resources.TEMPLATES}
+        found = {"resourceTemplates": tools.RESOURCE_TEMPLATES}
         return types.ListResourceTemplatesResult.model_validate(found)
 
     async def read_resource(
@@ -137,21 +136,16 @@ def _server(open_memory: Opener, calls: _Calls) -> Server[Any]:
     ) -> types.ReadResourceResult:
         uri = str(params.uri)
         try:
-            text = await in_thread(lambda: resources.read(uri, open_memory()))
+            text = await in_thread(lambda: tools.read_resource(uri, open_memory()))
         except Exception as error:
             raise MCPError(types.INVALID_PARAMS, _reason(uri, error)) from error
-        contents = types.TextResourceContents(uri=uri, mime_type=resources.TYPE, text=text)
+        contents = types.TextResourceContents(uri=uri, mime_type=tools.RESOURCE_TYPE, text=text)
         return types.ReadResourceResult(contents=[contents])
 
     return Server(
-        handshake.NAME,
-        version=memkit.__version__,
-        instructions=handshake.INSTRUCTIONS,
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
-        on_list_resources=list_resources,
-        on_list_resource_templates=list_templates,
-        on_read_resource=read_resource,
+        handshake.NAME, version=memkit.__version__, instructions=handshake.INSTRUCTIONS,
+        on_list_tools=list_tools, on_call_tool=call_tool, on_list_resources=list_resources,
+        on_list_resource_templates=list_templates, on_read_resource=read_resource,
     )
 
 

@@ -1,4 +1,5 @@
 """The tools: what each takes, as a type that is also its JSON schema, and what it does with the memory.
+Below them, the days and sessions as resources: `memkit://day/2026-11-20`, `memkit://session/8bb06550`.
 
 A tool returns text for a model. What it quotes from the memory is data, and marked as such.
 """
@@ -11,13 +12,15 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from datetime import date
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
 
+from memkit import anchors
 from memkit.errors import MemkitError, NotFoundError
-from memkit.text import plural
+from memkit.text import one_line, plural
 from memkit.typed import typed
 
 if TYPE_CHECKING:
@@ -299,6 +302,46 @@ def described() -> list[dict[str, Any]]:
         about = {"name": name, "title": tool.title, "description": description, "annotations": hints}
         found.append({**about, "inputSchema": arguments, "outputSchema": answer})
     return found
+
+
+RESOURCE_SCHEME = "memkit://"
+RESOURCE_TYPE = "text/markdown"
+MOST_DAYS, MOST_SESSIONS = 30, 20
+RESOURCE_KINDS = ("day", "session")
+
+RESOURCE_TEMPLATES = [
+    {"uriTemplate": f"{RESOURCE_SCHEME}{kind}/{{{kind}}}", "name": f"A {kind}", "mimeType": RESOURCE_TYPE}
+    for kind in RESOURCE_KINDS
+]
+
+
+def known_resources(memory: InterfaceMemory) -> list[dict[str, str]]:
+    """Return the newest days and sessions as the protocol describes them. The templates reach all others."""
+    named = [("day", day, f"The day {day}") for day in reversed(memory.days[-MOST_DAYS:])]
+    newest = islice(memory.sessions(), MOST_SESSIONS)
+    named += [("session", one.id, one_line(one.title, 100)) for one in newest]
+    return [
+        {"uri": f"{RESOURCE_SCHEME}{kind}/{name}", "name": name, "title": title, "mimeType": RESOURCE_TYPE}
+        for kind, name, title in named
+    ]
+
+
+def read_resource(uri: str, memory: InterfaceMemory) -> str:
+    """Return the Markdown of a day or session, marked as quotations. Raise `NotFoundError`, `MemkitError`."""
+    from memkit.browse.names import find_entry
+
+    kind, _, name = uri.removeprefix(RESOURCE_SCHEME).partition("/")
+    if not uri.startswith(RESOURCE_SCHEME) or kind not in RESOURCE_KINDS or not name:
+        there = ", ".join(one["uriTemplate"] for one in RESOURCE_TEMPLATES)
+        raise NotFoundError(f"there is no resource {one_line(uri, 200)}; there are {there}")
+    if kind == "day":
+        text = memory.journal.day(name).render() if name in memory.days else ""
+    else:
+        found = find_entry(memory.journal, name)
+        text = found.markdown if found is not None and found.kind == "session" else ""
+    if not text:
+        raise NotFoundError(f"{memory.project.root} has no {kind} {one_line(name, 100)}")
+    return cut(f"{QUOTED}\n\n{anchors.strip(text)}")
 
 
 def _day(text: str) -> date | None:

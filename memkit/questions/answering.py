@@ -125,12 +125,8 @@ def _open_about(words: str) -> str | None:
 
 
 def answer(
-    request: SearchRequest,
-    searcher: Callable[[], Searcher],
-    projects: Callable[[], Sequence[Project]],
-    home: Home,
-    find_topics: FindTopics,
-    announce: Callable[[str], None],
+    request: SearchRequest, searcher: Callable[[], Searcher], projects: Callable[[], Sequence[Project]],
+    home: Home, find_topics: FindTopics, announce: Callable[[str], None],
 ) -> Answer:
     """Return the answer to `request`.
 

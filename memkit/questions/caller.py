@@ -113,13 +113,8 @@ def answer_for(
 
 
 def expand_entries(
-    project: Project,
-    home: Home,
-    settings_of: Callable[[Project], Settings],
-    names: Iterable[str],
-    directory: str,
-    *,
-    other_projects: bool = True,
+    project: Project, home: Home, settings_of: Callable[[Project], Settings], names: Iterable[str],
+    directory: str, *, other_projects: bool = True,
 ) -> list[Section]:
     """Return the sections around entries, with marks from git.
 

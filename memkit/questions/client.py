@@ -40,13 +40,8 @@ CAPTURE_SECONDS = 10.0
 
 
 def ask_service(
-    project: Project,
-    home: Home,
-    settings: Settings,
-    operation: str,
-    arguments: dict[str, Any],
-    seconds: float = ANSWER_SECONDS,
-    announce: Callable[[str], None] = logger.warning,
+    project: Project, home: Home, settings: Settings, operation: str, arguments: dict[str, Any],
+    seconds: float = ANSWER_SECONDS, announce: Callable[[str], None] = logger.warning,
 ) -> Any:
     """Return the service's reply about the project.
 
@@ -76,15 +71,8 @@ class SearchClient:
     """Searches one project, or all. Reuse it: it keeps open what it had to open itself."""
 
     def __init__(
-        self,
-        project: Project,
-        home: Home,
-        settings: Settings,
-        announce: Callable[[str], None],
-        *,
-        find_topics: FindTopics,
-        all_projects: bool = False,
-        caller: Caller | None = None,
+        self, project: Project, home: Home, settings: Settings, announce: Callable[[str], None], *,
+        find_topics: FindTopics, all_projects: bool = False, caller: Caller | None = None,
     ) -> None:
         """`announce` gets one line for each thing that the user may have to wait for."""
         self._find_topics = find_topics
@@ -142,14 +130,9 @@ class SearchClient:
         from memkit.questions.answering import answer
 
         def ask(one: SearchRequest) -> Answer:
-            return answer(one, self._opened, self._projects, self._home, self._find_topics, self._announce)
+            return answer(one, self._open, self._projects, self._home, self._find_topics, self._announce)
 
         return answer_for(self._caller, ask, asked, self._home, self._project.root)
-
-    def _opened(self) -> Searcher:
-        if self._searcher is None:
-            self._searcher = self._open()
-        return self._searcher
 
     def _projects(self) -> list[Project]:
         search = self._settings.search
@@ -157,6 +140,8 @@ class SearchClient:
         return [self._project, *others]
 
     def _open(self) -> Searcher:
+        if self._searcher is not None:
+            return self._searcher
         from memkit.embedding import start_loading
 
         find_model = None
@@ -169,14 +154,11 @@ class SearchClient:
                 launch.start_service(self._home)  # for the next search
             except OSError as error:
                 logger.warning("cannot start the service: %s", error)
-        return open_searcher(
-            self._project,
-            self._home,
-            self._settings,
-            announce=self._announce,
-            all_projects=self._all_projects,
-            find_model=find_model,
+        self._searcher = open_searcher(
+            self._project, self._home, self._settings, announce=self._announce,
+            all_projects=self._all_projects, find_model=find_model,
         )
+        return self._searcher
 
     def _capture_events(self) -> None:
         if self._settings.service.enabled:

@@ -10,6 +10,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from memkit.browse import history
+from memkit.browse.history import LAST_DAY
 from memkit.errors import MemkitError
 from memkit.journal.journal import Journal
 from memkit.paths import Home
@@ -39,7 +40,6 @@ BESIDE_SESSIONS = 8
 MOST_OPEN = 20
 MOST_TOPICS = 12
 NO_TOPICS = "No topics were found yet; you can run `memkit topics --refresh`."
-LAST_DAY = "9999-12-31"
 NEAREST_DAYS = 2
 """The number of days to name before a period, and after it."""
 
@@ -48,13 +48,8 @@ class OverviewReader:
     """Reads the overviews of one question from the day files, the timeline, and the topics."""
 
     def __init__(
-        self,
-        request: SearchRequest,
-        period: Period | None,
-        projects: Callable[[], Sequence[Project]],
-        home: Home,
-        today: date,
-        announce: Callable[[str], None],
+        self, request: SearchRequest, period: Period | None, projects: Callable[[], Sequence[Project]],
+        home: Home, today: date, announce: Callable[[str], None],
     ) -> None:
         self._most = request.k
         self._period = period

@@ -176,12 +176,10 @@ def _parse(text: str) -> dict[str, Any]:
 
 def _environment_values(environ: Mapping[str, str]) -> Iterator[tuple[Key, Value]]:
     for variable, text in sorted(environ.items()):
-        if not variable.startswith("MEMKIT_") or variable in _OTHER_VARIABLES:
-            continue
-        if variable.startswith("MEMKIT_TEST_"):
-            continue
-        section, _, name = variable.removeprefix("MEMKIT_").lower().partition("_")
-        yield (section, name), Value(parse_text((section, name), text), variable)
+        is_other = variable in _OTHER_VARIABLES or variable.startswith("MEMKIT_TEST_")
+        if variable.startswith("MEMKIT_") and not is_other:
+            section, _, name = variable.removeprefix("MEMKIT_").lower().partition("_")
+            yield (section, name), Value(parse_text((section, name), text), variable)
 
 
 def _project_values(
@@ -216,9 +214,7 @@ def _project_values(
 
 
 def _fitting(
-    section: str,
-    values: Mapping[Key, Value],
-    weaker: Mapping[Key, Value] | None = None,
+    section: str, values: Mapping[Key, Value], weaker: Mapping[Key, Value] | None = None,
     stronger: Mapping[Key, Value] | None = None,
 ) -> tuple[dict[Key, Value], list[str]]:
     kept, problems = dict(values), []

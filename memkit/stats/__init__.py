@@ -214,11 +214,13 @@ class DayTotal:
 class Tally:
     """The sum of any number of days. A session on two days, or in two projects, counts once.
 
-    `hours` counts turns by the hour (0 to 23) in which they began, if their heading has a time.
+    `words` are those asked and answered, `bullets` those of summaries. `hours` counts turns by the hour (0 to
+    23) in which they began, if their heading has a time.
     """
 
     def __init__(self) -> None:
         self.days: dict[str, DayTotal] = {}
+        self.turns = self.words = self.bullets = 0
         self.hours: Counter[int] = Counter()
         self._mentioned: Counter[tuple[str, str]] = Counter()
         self._edited: Counter[tuple[str, str]] = Counter()
@@ -226,29 +228,15 @@ class Tally:
     def add(self, root: str, day: str, numbers: Numbers) -> None:
         """Add a day file of the date `day` (ISO) of the project at `root`."""
         total = self.days.setdefault(day, DayTotal())
-        total.turns += numbers.turns
-        total.words += numbers.words
-        total.bullets += numbers.bullets
+        for sum_of in (self, total):
+            sum_of.turns += numbers.turns
+            sum_of.words += numbers.words
+            sum_of.bullets += numbers.bullets
         total.sessions.update(numbers.sessions)
         self.hours.update(numbers.hours)
         for path, (edited, mentioned) in numbers.files.items():
             self._mentioned[root, path] += mentioned
             self._edited[root, path] += edited
-
-    @property
-    def turns(self) -> int:
-        """The number of turns."""
-        return sum(day.turns for day in self.days.values())
-
-    @property
-    def words(self) -> int:
-        """The number of words asked and answered."""
-        return sum(day.words for day in self.days.values())
-
-    @property
-    def bullets(self) -> int:
-        """The number of bullets in summaries."""
-        return sum(day.bullets for day in self.days.values())
 
     @property
     def sessions(self) -> int:
@@ -318,9 +306,7 @@ def gather(
     return Stats(
         tuple(projects), since, tally,
         total(calls if all_projects else (one for one in by_project(calls) if one.project == project.root)),
-        usage(home, midnight(since) if since else 0.0),
-        sizes,
-        tuple(problems),
+        usage(home, midnight(since) if since else 0.0), sizes, tuple(problems),
     )
 
 

@@ -231,16 +231,8 @@ def _own_turns(timeline: Timeline, node: Node) -> set[str] | None:
 
 
 def events(
-    timeline: Timeline,
-    node: Node,
-    home: Home,
-    limit: int,
-    after: str,
-    redact: Callable[[str], str],
-    *,
-    other_projects: bool = True,
-    since: datetime | None = None,
-    until: datetime | None = None,
+    timeline: Timeline, node: Node, home: Home, limit: int, after: str, redact: Callable[[str], str], *,
+    other_projects: bool = True, since: datetime | None = None, until: datetime | None = None,
 ) -> Events:
     """Return the original messages of a node from the archive, in the order of its turns.
 

@@ -10,7 +10,7 @@ import logging
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from html import unescape
@@ -313,8 +313,10 @@ def summarize(day: str, content: DayFile, only: str = "") -> Summary:
         if asked:
             found.open[segment.session] = asked
         below = content.lines[heading.start + 1 : heading.end]
-        found.decided += _decisions(date, below)
         for _, bullet in read_bullets(below):
+            if not bullet.is_doubted and bullet.text.startswith(DECIDED):
+                text = one_line(unescape(shown_bullet(bullet).removeprefix(DECIDED)), QUESTION_CHARACTERS)
+                found.decided.append(Entry(date, text, bullet.lasting_id))
             # These two repeat lines of tools.
             if bullet.is_verified and not bullet.text.startswith((EDITED, FAILED)):
                 words.update(words_of(bullet.text.partition(": ")[2] or bullet.text))
@@ -337,15 +339,6 @@ def _count(text: str, words: Counter[str], files: Counter[str], failures: Counte
         elif role_of(call.name) == "shell" and call.has_failed:
             shown = f"{call.given}: {call.reason}" if call.reason else call.given
             failures[one_line(shown, FAILURE_CHARACTERS)] += count
-
-
-def _decisions(date: str, lines: Iterable[str]) -> list[Entry]:
-    found = []
-    for _, bullet in read_bullets(lines):
-        if not bullet.is_doubted and bullet.text.startswith(DECIDED):
-            text = one_line(unescape(shown_bullet(bullet).removeprefix(DECIDED)), QUESTION_CHARACTERS)
-            found.append(Entry(date, text, bullet.lasting_id))
-    return found
 
 
 def count_day(content: DayFile) -> Numbers:

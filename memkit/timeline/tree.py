@@ -482,15 +482,9 @@ def _segment_node(one: Segment, day: str, summary: Summary | None = None) -> Nod
         days=1, turns=len(one.turns), notes=int(is_note), sessions=[one.session] * bool(one.session)
     )
     return Node(
-        kind=nodes.NOTE if is_note else nodes.SEGMENT,
-        id=one.id,
-        parent=day,
-        first=f"{day} {one.begins}".strip(),
-        last=f"{day} {one.ends}".strip(),
-        summary=known,
-        title=one.title,
-        outcome=one.outcome,
-        session=one.session,
+        kind=nodes.NOTE if is_note else nodes.SEGMENT, id=one.id, parent=day,
+        first=f"{day} {one.begins}".strip(), last=f"{day} {one.ends}".strip(), summary=known, title=one.title,
+        outcome=one.outcome, session=one.session,
     )
 
 

@@ -88,11 +88,8 @@ def read_points(snapshot: Snapshot) -> Points:
     of_chunk[places] = numbers[inverse] if len(places) else numbers
     _, kept = np.unique(numbers, return_index=True)  # equal text twice is one entry
     return Points(
-        list(number_of),
-        np.asarray(columns["day"][firsts[kept]], np.int32),
-        np.asarray(columns["session"][firsts[kept]], np.int32),
-        of_chunk,
-        firsts[kept],
+        list(number_of), np.asarray(columns["day"][firsts[kept]], np.int32),
+        np.asarray(columns["session"][firsts[kept]], np.int32), of_chunk, firsts[kept],
     )
 
 

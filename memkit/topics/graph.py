@@ -108,7 +108,8 @@ def graph(
         turns = members(topic)
     elif kind == "file" and name:
         near = (name,)
-        turns = (one for one in newest(_days_of_file(timeline, name)) if name in one.files)
+        touched = (day for day, numbers in timeline.numbers() if name in numbers.files)
+        turns = (one for one in newest(touched) if name in one.files)
     elif kind == "entry" and name:
         session, turn = timeline.find_session(name)
         own = {one.id: one for one in newest(timeline.days_of(session)) if one.session == session}
@@ -127,10 +128,6 @@ def graph(
     if kind == "file" and not entries:
         raise NotFoundError(f"no turn touched a file {name!r}; the name is that in the day files")
     return _drawn(list(entries.values()), shown, near, topic_of, limit)
-
-
-def _days_of_file(timeline: Timeline, path: str) -> list[str]:
-    return [day for day, numbers in timeline.numbers() if path in numbers.files]
 
 
 def _drawn(

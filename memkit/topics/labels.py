@@ -150,17 +150,14 @@ def _label(title: str, words: Sequence[str]) -> str:
     added: list[str] = []
     for word in words[: _TELLING // 2]:
         known = f"{title} {' '.join(added)}".casefold()
-        is_known = word.casefold() in known or any(one in word.casefold() for one in _long_words(known))
+        long_words = (one for one in _WORD.findall(known) if len(one) > 3)
+        is_known = word.casefold() in known or any(one in word.casefold() for one in long_words)
         room = len(title) + 3 + len(", ".join([*added, word]))
         if not is_known and len(word) <= _LONGEST_WORD and room <= MADE_CHARACTERS:
             added.append(word)
         if len(added) == _ADDED_WORDS:
             break
     return f"{title} · {', '.join(added)}" if added else title
-
-
-def _long_words(text: str) -> list[str]:
-    return [word for word in _WORD.findall(text) if len(word) > 3]
 
 
 def _phrase(words: Sequence[str]) -> str:

@@ -85,20 +85,11 @@ class Topic:
         """Return the topic as `memkit topics --json` prints it."""
         one = self.stored
         return {
-            "id": one.id,
-            "label": self.label,
-            "named": self.is_named,
-            "project": self.root,
-            "words": list(one.words),
-            "entries": one.size,
-            "first": self.first,
-            "last": self.last,
-            "importance": round(self.importance, 3),
-            "size": round(self.size_score, 3),
-            "recency": round(self.recency, 3),
-            "centrality": one.centrality,
-            "weeks": self.weeks,
-        }
+            "id": one.id, "label": self.label, "named": self.is_named, "project": self.root,
+            "words": list(one.words), "entries": one.size, "first": self.first, "last": self.last,
+            "importance": round(self.importance, 3), "size": round(self.size_score, 3),
+            "recency": round(self.recency, 3), "centrality": one.centrality, "weeks": self.weeks,
+        }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,12 @@ model, and the changes. It holds no text of conversations besides these labels.
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -59,10 +60,6 @@ class Change:
         into = f" into {', '.join(self.into)}" if self.into else ""
         return "disappeared" if self.kind == "gone" else f"was {self.kind}{into}"
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the change as a file keeps it."""
-        return {"day": self.day, "kind": self.kind, "id": self.id, "into": list(self.into)}
-
 
 @dataclass(frozen=True, slots=True)
 class Matched:
@@ -109,10 +106,8 @@ def match(
 
 
 def _changes(
-    clusters: Sequence[Collection[str]],
-    known: Mapping[str, frozenset[str]],
-    shared: Sequence[Mapping[str, int]],
-    ids: Mapping[int, str],
+    clusters: Sequence[Collection[str]], known: Mapping[str, frozenset[str]],
+    shared: Sequence[Mapping[str, int]], ids: Mapping[int, str],
 ) -> Iterable[Change]:
     """Yield a change for each earlier topic that did not simply live on, sorted by id."""
     living = set(ids.values())
@@ -133,12 +128,8 @@ def _changes(
 
 def _new_id(first: str, used: Collection[str]) -> str:
     """Return an id that depends only on the first member, unless it is in use."""
-    number = 0
-    while True:
-        found = digest(f"topic:{first}:{number}" if number else f"topic:{first}")[:ID_CHARACTERS]
-        if found not in used:
-            return found
-        number += 1
+    numbered = (f"topic:{first}:{number}" if number else f"topic:{first}" for number in itertools.count())
+    return next(one for name in numbered if (one := digest(name)[:ID_CHARACTERS]) not in used)
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +335,7 @@ def write_kept(path: Path, kept: KeptTopics) -> None:
             value["topics"][name]["model"] = {
                 "label": named.text, "members": _joined(named.members), "sources": _joined(named.sources),
             }  # fmt: skip
-    value["changes"] = [one.as_dict() for one in kept.changes]
+    value["changes"] = [asdict(one) for one in kept.changes]
     write_state(path, VERSION, value)
 
 

@@ -71,7 +71,7 @@ class Client:
     def run(self, **chosen: object) -> ImportReport:
         running = Importer(self.selection(**chosen), Settings())
         report = running.run(nothing)
-        running.finish()
+        running.record.finish()
         return report
 
 
@@ -367,12 +367,12 @@ def test_days_wait_on_after_a_kill(stage: Stage, client: Client, monkeypatch: py
     resumed = Importer(client.selection(), Settings())
     assert resumed.run(nothing).done_before == 1
     root = stage.project.root
-    assert {session: len(days) for session, days in resumed.days[root].items()} == dict.fromkeys(names, 1)
+    assert {session: len(days) for session, days in resumed.record.days[root].items()} == dict.fromkeys(names, 1)
     other = ImportRecord(stage.home, "another import")  # takes the days over, not the transcripts
-    assert other.days == resumed.days
+    assert other.days == resumed.record.days
     assert not any(map(other.has, client.selection().sources))
     other.finish()
-    assert Importer(client.selection(), Settings()).days == {}
+    assert Importer(client.selection(), Settings()).record.days == {}
 
 
 @pytest.mark.parametrize(

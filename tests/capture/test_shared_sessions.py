@@ -49,7 +49,7 @@ def others(stage: Stage) -> list[Project]:
 def import_into(stage: Stage, project: Project, folder: Path) -> tuple[int, int]:
     running = Importer(ImportSelection(stage.home, find_sources([folder]), project, into=project), Settings())
     report = running.run(lambda read: None)
-    running.finish()
+    running.record.finish()
     assert report.problems == []
     return report.total.turns, report.total.written
 

@@ -140,9 +140,8 @@ def test_a_refresh_has_a_model_name_them(
         stage = NameStage(tmp_path / "named")
         derived_path(stage.memory.project, stage.memory.home, stage.memory.settings).unlink()
         words = sorted(one["label"] for one in listed(run, stage.memory))
-        with monkeypatch.context() as patch:  # both change this process
-            patch.setattr("memkit.cli.topics._lower_priority", lambda: None)
-            patch.setattr("memkit.cli.topics._end_with_parent", lambda: None)
+        with monkeypatch.context() as patch:  # it changes this process
+            patch.setattr("memkit.cli.topics._run_for_service", lambda: None)
             run(stage.memory, "topics", "--refresh", "--background")
         assert (api.requests, sorted(one["label"] for one in listed(run, stage.memory))) == ([], words)
         api.script = lambda request: Failure(529, "overloaded_error", "Overloaded")
@@ -168,9 +167,9 @@ def test_an_unknown_topic_and_wrong_usage(run: Run, grouped: Memory) -> None:
 
 CHILD = """
 import threading
-from memkit.cli.topics import _end_with_parent
+from memkit.cli.topics import _run_for_service
 
-_end_with_parent()
+_run_for_service()
 print("ready", flush=True)
 threading.Event().wait()
 """
