@@ -55,7 +55,7 @@ _TAG = re.compile(
 # The patterns below find the line of a result that tells how it went: a commit, an error, a count. They are
 # ranked and name no program: test runners, linters, and package managers say much the same.
 
-OUTCOME_CHARACTERS = 90
+OUTCOME_CHARACTERS, FAILED_CHARACTERS = 90, 200
 _FEW_LINES = 8
 """The last of more lines, such as of a listing, usually tells nothing."""
 
@@ -91,14 +91,16 @@ _SAME_NAME = re.compile(r" (\S+) -> \1$")
 _ECHO = re.compile(r"^(?:\[[\w:.-]+\] )?[>$] \S")
 _CODE = re.compile(r"[;{}(\[,:]\s*$|·")
 _FAULT = re.compile(r"^(?:error|fatal|panic)\b[: \[]|^[\w.]*(?:Error|Exception):", re.IGNORECASE)
-_RAISED = re.compile(r"(?:E +)?[\w.]*(?:Error|Exception)\b")
+_RAISED = re.compile(r"(?:E +(?:\w+: )?)?(?:Caused by: )?[\w.]*(?:Error|Exception)(?=:|$| [\[(])")
+_BLAMED = re.compile(r"^\* What went wrong:\n(?:(?!\* ).*\n)* *> (.+)", re.MULTILINE)
+"""The last cause that Gradle names."""
 WRAPS = wording_pattern("wrapped failures")
 """A line that only passes on that something failed, and tells no cause."""
 
 _FRAME = re.compile("[\u2500-\u259f]+ ?")
 _SENTENCE_END = re.compile(r"(?<=[^\s.][.!?])\s")
-_SENTENCE_CHARACTERS = 25
-"""A shorter sentence at the start of an error is cut together with the next one."""
+_SENTENCE_CHARACTERS = 90
+"""An error is cut at the end of a sentence behind so many characters."""
 
 
 def telling_line(result: str, *, has_failed: bool, first: bool = False) -> str:
@@ -106,11 +108,13 @@ def telling_line(result: str, *, has_failed: bool, first: bool = False) -> str:
 
     Without a known wording, that is the last line of a few, or the `first` one of a report by a sub-agent.
     """
-    lines = [line for line in telling_lines(result) if not _ACKNOWLEDGED.search(line)]
+    limit = FAILED_CHARACTERS if has_failed else OUTCOME_CHARACTERS
+    lines = [line for line in telling_lines(result, limit) if not _ACKNOWLEDGED.search(line)]
     if not lines:
         return ""
     if has_failed:
-        return _reason(lines)
+        blamed = [one for one in _BLAMED.findall(result) if not WRAPS.search(one)]
+        return _reason(telling_lines(blamed[0], limit) if blamed else lines)
     if first:
         return lines[0]
     for pattern in _RESULTS:
@@ -135,13 +139,14 @@ def is_step(command: str) -> bool:
     return all(looks) or _STAGES.fullmatch(parts[0]) is not None
 
 
-def telling_lines(text: str) -> list[str]:
+def telling_lines(text: str, limit: int = OUTCOME_CHARACTERS) -> list[str]:
     """Return the lines with letters or digits, without those of a drawn frame if there are others."""
     lines = [line for line in printable(text).split("\n") if any(map(str.isalnum, line))]
+    lines = [line for line in lines if not line.startswith("Exit code ")] or lines
     lines = [line for line in lines if not _FRAME.search(line)] or lines
     lines = [line for line in lines if not _ECHO.match(line)] or lines
     cleaned = (
-        one_line(re.sub(f"{EMOJI.pattern} ?", "", _FRAME.sub("", line)), OUTCOME_CHARACTERS)
+        one_line(re.sub(f"{EMOJI.pattern} ?", "", _FRAME.sub("", line)), limit)
         for line in lines
     )
     return [line for line in cleaned if line]
@@ -337,11 +342,6 @@ class Call(NamedTuple):
     def reason(self) -> str:
         """The line that told why it failed, or ""."""
         return self.outcome if self.has_failed and self.outcome != "failed" else ""
-
-    @property
-    def says_why(self) -> bool:
-        """Whether it is a command that failed with a message."""
-        return bool(self.reason) and role_of(self.name) == "shell"
 
     @property
     def has_passed(self) -> bool:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from memkit import anchors
@@ -20,14 +21,19 @@ from memkit.archive.archive import Archive
 from memkit.conversation.turn import ToolCall
 from memkit.files import MOST_BYTES
 from memkit.hook.entries import OwnEntries, days, did_words, heading_words, read_days, sections_of
-from memkit.journal.tool_lines import WRAPS, Call, is_step, read_call, telling_line, tool_line
+from memkit.journal.tool_lines import REASONS, WRAPS, Call, is_step, read_call, telling_line, tool_line
 from memkit.journal.turn_parts import read_parts
 from memkit.paths import Home
 from memkit.projects.project import Project
+from memkit.subject import STOP_WORDS
 from memkit.text import one_line
 
-ALIKE, LEAST_WORDS = 0.8, 2
-"""The least share of their words that both messages have, and of telling ones: "1 failed" has none."""
+ALIKE, LEAST_WORDS, RUN_WORDS = 0.8, 2, 3
+"""The least share of their words that both messages have, and of telling ones: "1 failed" has none. Else one
+is a part of the other, or both have runs of so many words behind their starts, which are often the same.
+"""
+
+FEW_LINES, MOST_LINES = 12, 40  # of an output: of more than a few, those that look like errors
 
 STEPS, MOST_STEPS = 2, 6  # the last ones before the call that passed: in a pointer, and in `memkit fix`
 COMMAND_CHARACTERS, SHOWN_CHARACTERS, REASON_CHARACTERS = 60, 90, 300
@@ -44,18 +50,28 @@ _MAIN = frozenset({"bash", "node", "python", "ruby", "sh"})
 
 _TEST = re.compile(r"\S+::\S+|https?://\S+")
 _PATH = re.compile(r"(?:[\w.~@-]*/)+[\w.@+-]*|(?<![\w.])[\w-]+\.[A-Za-z]{1,5}\b(?![.(])")
+_LOG = re.compile(  # what logs put in front
+    r"\A(?:\s*(?:\S+:\d+(?::\d+)?:|[\w.-]+ +\||\|?\[(?!Errno)[\w.:,+/ !-]*\]:?|\d[\d:.,TZ/-]{4,}|Caused by:"
+    r"|[A-Z](?: +(?![\w.]*(?:Error|Exception):)[\w.]+)?:|E(?= )"
+    r"|(?i:error|fatal?|warn(?:ing)?|info|failed)\b(?:\[\d*\])?\s*[:|-]?))+\s+"
+)
+_MODULE = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Z]\w*)")
 _HEX = re.compile(r"\b(?:0x[0-9a-f]+|(?=[a-f]*\d)[0-9a-f]{7,})\b", re.IGNORECASE)
 _WORDS = re.compile(r"[^\W\d_]{2,}")
+_QUOTED = re.compile(r"""(?<!\w)['"`‘“](?![/~.])([\w.@:/-]{1,80})['"`’”](?!\w)""")
 _NAMES = re.compile(
-    r"""(?<!\w)['"`‘“]([\w.@:-]{1,80})['"`’”](?!\w)|\b([A-Z]{1,3}\d{3,5})\b(?![.\w-])"""
-    r"""|(?<![\w-])(--[a-z][\w-]+)|([\w.-]+)[=~>]=\d"""
+    r"""(?<![/\w])([A-Z]{1,3}\d{3,5}|[A-Z]+(?:_[A-Z]+)+)\b(?![.\w-])|(?<![\w-])(--[a-z][\w-]+)|([\w.-]+)[=~>]=\d"""
+    r"""|\b(lib(?!rar)[A-Za-z]{2,})|\b([A-Z][a-z]+(?:[A-Z][a-z]+)+)\b(?<!Error)(?<!Exception)(?![.(])"""
+    r"""|\b(?:column|field|found for|named|package|relation|requirement|table):? ['"]?([\w.-]+)"""
 )
-"""Failures of the same words differ in these: quoted names, codes such as E0432, options, and packages."""
+"""Failures of the same words differ in these: codes, options, packages, libraries, AccessDenied. Quoted
+names may differ if there are many words.
+"""
 
-_NO_SUBJECT = frozenset(
-    """actual and any are assert assertionerror bash but can cannot code command could did directory does
-    error errors eval exist exists exit exited expected failed failure failures fatal file files for found
-    from got has line not passed process received returned status such test tests that the was with""".split()
+NO_SUBJECT = STOP_WORDS["english"].union(
+    """actual assert assertionerror bash cannot code command directory error errors eval exist exists exit
+    exited expected failed failure failures fatal file files found got line passed process received returned
+    status test tests""".split()
 )
 _CUT, _PARTS, _ID = re.compile(r"[…\\]\Z|<<"), re.compile(r"&&|\|\|?|[;\n]"), re.compile(r"[-_.:]\w*\d|^\d")
 _EDITS = re.compile(r"\bsed\s+(?:-\S+\s+)*-i")
@@ -63,42 +79,55 @@ _INSTALLS = frozenset({"add", "install", "remove", "uninstall"})
 
 
 class Failure(NamedTuple):
-    """The identity of a failure: the message, its words, the names in it, and the file that it names."""
+    """The identity of a failure: the message with its words, names, and paths, and the other lines."""
 
     reason: str
     words: tuple[str, ...]
+    quoted: frozenset[str]
     names: frozenset[str]
-    file: str
-
-    @property
-    def tells(self) -> bool:
-        """Whether the message says anything about the cause."""
-        return self.matches(self)
+    paths: frozenset[str]
+    others: tuple[Failure, ...] = ()
 
     def matches(self, other: Failure) -> bool:
-        """Return whether two failures are the same. Of a message that was cut, the other may have more."""
+        """Return whether two failures are the same. One that tells no cause is not the same as itself."""
+        return any(one._is(other) for one in (self, *self.others))
+
+    def _is(self, other: Failure) -> bool:  # of a message that was cut, the other may have more
         theirs = other.words[: len(self.words)] if self.reason.endswith("…") else other.words
         ours = self.words[: len(theirs)] if other.reason.endswith("…") else self.words
-        both = set(ours) & set(theirs)
-        is_other_file = bool(self.file and other.file) and self.file != other.file
-        telling = {word for word in both - _NO_SUBJECT if len(word) > 2}
-        rest = {word for word in telling if not any(word in name for name in self.names | other.names)}
-        is_named = self.names <= other.names or other.names <= self.names or len(rest) >= 3 * LEAST_WORDS
-        if len(telling) < LEAST_WORDS + is_other_file or WRAPS.search(other.reason):
+        said = _telling(self.words) & _telling(other.words)
+        telling = said | (self.quoted & other.quoted) | (self.names & other.names)
+        is_other_file = bool(self.paths and other.paths) and self.paths.isdisjoint(other.paths)
+        is_alike = len({*ours} & {*theirs}) >= ALIKE * len({*ours, *theirs})
+        is_wrapped = WRAPS.search(self.reason) or WRAPS.search(other.reason)
+        if len(telling) < LEAST_WORDS + is_other_file or is_wrapped:
             return False
-        return is_named and len(both) >= ALIKE * len({*ours, *theirs})
+        rest = [word for word in said if not any(word in name for name in self.quoted | other.quoted)]
+        is_named = other.names >= self.names or other.names <= self.names
+        is_quoted = other.quoted >= self.quoted or other.quoted <= self.quoted or len(rest) >= 3 * LEAST_WORDS
+        if not (is_named and is_quoted and (is_alike or len(telling) > LEAST_WORDS)):
+            return False
+        runs = SequenceMatcher(None, self.words, other.words, autojunk=False).get_matching_blocks()
+        ends = [run for run in runs if run.size >= RUN_WORDS and (run.a or run.b)]
+        both = [word for run in ends for word in self.words[run.a : run.a + run.size]]
+        is_run = len(both) > RUN_WORDS + 1 and len(telling.intersection(both)) > LEAST_WORDS
+        return is_alike or is_run or runs[0].size == min(len(self.words), len(other.words))
 
 
+def _telling(words: Iterable[str]) -> set[str]:
+    return {word for word in words if len(word) > 2} - NO_SUBJECT
+
+
+@functools.lru_cache(1000)
 def failure_of(reason: str) -> Failure:
     """Return what identifies a failure with this message."""
     reason = one_line(reason, REASON_CHARACTERS)
-    said = _TEST.sub(" ", reason)
-    files = [match.rstrip("/").rpartition("/")[2] for match in _PATH.findall(said)]
-    said = _HEX.sub(" ", _PATH.sub(" ", said))
-    found = _NAMES.findall(said)
-    names = {name.lower() for groups in found for name in groups if name and not _ID.search(name)}
-    words = tuple(_WORDS.findall(said.lower()))
-    return Failure(reason, words, frozenset(names), next(filter(None, files), ""))
+    said = _MODULE.sub("", _TEST.sub(" ", reason))
+    quoted = (name.lower() for name in _QUOTED.findall(said) if not _ID.search(name))
+    names = (name.lower() for groups in _NAMES.findall(said) for name in groups if name)
+    said = _LOG.sub("", said)
+    words = tuple(_WORDS.findall(_HEX.sub(" ", _PATH.sub(" ", said)).lower()))
+    return Failure(reason, words, frozenset(quoted), frozenset(names), frozenset(_PATH.findall(said)))
 
 
 def family(command: str) -> str:
@@ -127,33 +156,41 @@ class Way(NamedTuple):
         failed, between = self.calls[self.at], self.calls[self.at + 1 : self.last]
         shown = list(dict.fromkeys(_shown(step) for step in between if _is_step(step)))[-STEPS:]
         steps, command = ", then ".join(shown), _shown(failed)
-        reason = one_line(failed.reason, SHOWN_CHARACTERS).rstrip(" .:;")
+        reason = one_line(failed.outcome, SHOWN_CHARACTERS).rstrip(" .:;")
         if self.last is None:
             then = f" (then {steps}; not run again)" if steps else ""
             return f"{command} failed the same way: {reason}; not solved{then}"
         passed = self.calls[self.last]
-        again = "it passed" if passed.given == failed.given else f"{_shown(passed)} passed"
-        return f"{command} failed: {reason}; {again} {f'after {steps}' if steps else 'when it was run again'}"
+        is_same = passed.given == failed.given
+        again = "it passed" if is_same else f"{_shown(passed)} passed"
+        after = f" after {steps}" if steps else " when it was run again" if is_same else ""
+        return f"{command} failed: {reason}; {again}{after}"
 
 
 def way_past(
-    calls: Sequence[Call], met: Failure, is_same: Callable[[Failure, Failure], bool] = Failure.matches
+    calls: Sequence[Call], is_met: Callable[[Failure], bool], turns: Sequence[object] = ()
 ) -> Way | None:
-    """Return the last failure like `met` that the calls of a session got past, or else met; or None."""
-    numbers = [n for n, one in enumerate(calls) if one.says_why and is_same(met, failure_of(one.reason))]
+    """Return the last failure of a kind that the calls of a session got past, or else met; or None.
+
+    It is also past if its turn, one of `turns`, edited a file and then ran another command that passed.
+    """
+    ran = [n for n, one in enumerate(calls) if role_of(one.name) == "shell" and not one.has_passed]
+    numbers = [n for n in ran if is_met(failure_of(calls[n].outcome))]
     end = len(calls)
     for at in reversed(numbers):
         wanted = family(calls[at].given)
-        for last in range(at + 1, end):
-            if calls[last].has_passed and family(calls[last].given) == wanted:
-                return Way(calls, at, last)
+        passed = [n for n in range(at + 1, end) if calls[n].has_passed and family(calls[n].given) == wanted]
+        here = (n for n in passed if calls[n].given == calls[at].given and turns and turns[n] == turns[at])
+        if passed:
+            return Way(calls, at, next(here, passed[0]))
         end = at
-    return Way(calls, numbers[-1], None) if numbers else None
-
-
-def _is_part(asked: Failure, other: Failure) -> bool:
-    """Return whether a person who typed `asked` means a failure: it has all its words, or it is the same."""
-    return set(asked.words) <= set(other.words) or asked.matches(other)
+    if not numbers:
+        return None
+    at = numbers[-1]
+    later = [n for n, turn in enumerate(turns) if n > at and turn == turns[at] and _is_step(calls[n])]
+    edited = next((n for n in later if role_of(calls[n].name) == "edit"), len(calls))
+    others = (n for n in later if n > edited and calls[n].has_passed)
+    return Way(calls, at, next((n for n in others if not calls[n].given.startswith("git ")), None))
 
 
 def _is_step(call: Call) -> bool:
@@ -201,12 +238,13 @@ def find_fixes(project: Project, home: Home, error: str, hide: Callable[[str], s
     `error` may be a part of the message, such as "no module named yaml" or "ENOSPC".
     """
     met, whole, found = error_met(error, hide), _whole_commands(home), []
-    for calls in _sessions(project, home) if set(met.words) - _NO_SUBJECT else ():
-        if way := way_past([one.line for one in calls], met, _is_part):
+    for calls in _sessions(project, home) if set(met.words) - NO_SUBJECT else ():
+        lines, turns = [one.line for one in calls], [one.id for one in calls]
+        if way := way_past(lines, lambda one: met.matches(one) or {*met.words} <= {*one.words}, turns):
             failed, between = calls[way.at], calls[way.at + 1 : way.last]
             steps = list(dict.fromkeys(whole(one) for one in between if _is_step(one.line)))[-MOST_STEPS:]
             passed = "" if way.last is None else whole(calls[way.last])
-            found.append(Fix(*failed[1:], whole(failed), failed.line.reason, steps, passed))
+            found.append(Fix(*failed[1:], whole(failed), failed.line.outcome, steps, passed))
     return sorted(found, key=lambda one: not one.passed)
 
 
@@ -261,8 +299,10 @@ def error_met(error: str, hide: Callable[[str], str]) -> Failure:
     """Return what identifies the failure of a command that wrote this error. It is redacted first."""
     error = hide(error)
     reason = telling_line(error, has_failed=True)
-    lines = (one_line(line, REASON_CHARACTERS) for line in error.split("\n"))
-    return failure_of(next((line for line in lines if line.startswith(reason.removesuffix(" …"))), reason))
+    lines = [one_line(line, REASON_CHARACTERS) for line in error.split("\n")]
+    met = failure_of(next((line for line in lines if reason.removesuffix(" …") in line), reason))
+    said = [line for line in lines if len(lines) <= FEW_LINES or any(one.search(line) for one in REASONS)]
+    return met._replace(others=tuple(one for one in map(failure_of, said[-MOST_LINES:]) if one.matches(one)))
 
 
 def _uses(command: str, tool: str) -> bool:

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from memkit.bullets import DECIDED, WrittenBullet, read_bullets
 from memkit.hook.entries import HOOK_BYTES, OwnEntries, did_words, heading_words, read_days
-from memkit.journal.tool_lines import Call, FileCall, names_file, read_call
+from memkit.journal.sentences import prose_sentences, wording_pattern
+from memkit.journal.tool_lines import Call, names_file, read_call
 from memkit.journal.turn_parts import read_parts
 from memkit.paths import Home
-from memkit.pointers.failures import Failure, way_past
+from memkit.pointers.failures import NO_SUBJECT, Failure, Way, way_past
 from memkit.pointers.prompts import Pointer, bullet_lines, is_short, own_answer, quotable_line, stated
 from memkit.privacy.redact import redact
 from memkit.projects.project import Project
@@ -27,15 +28,14 @@ from memkit.text import one_line
 MOST_CANDIDATES = 30
 """The turns to look at: the best matches of an error, or the newest that name a file."""
 
-WORDS_CHARACTERS = 300
-_REPORT = re.compile(r"(?i)(?:all|clean|committed|created|done|fixed|it['’]s|now|the (?:fix|problem)|you)\b")
-_GOES_ON = re.compile(  # a prompt that has the answer before it carried out
-    r"(?i)(?:agreed|build|do (?:it|so|th(?:at|is|e)|both)|fine|go|good|great|implement|make it|ok(?:ay)?"
-    r"|perfect|sure|write (?:it|that|the)|ye(?:s|p|ah))\b[^?]{0,50}\Z"
-)
+WORDS_CHARACTERS, TOLD_CHARACTERS, ERROR_CHARACTERS = 400, 140, 1000
+_DONE = wording_pattern("done")
+NAMED, RULE, ONLY = 3, 3, 2
+"""The weights of a decision that names the file, is a rule, or is of a turn that edited no other file."""
 
-MOST_EDITED = 3
-"""The most files of a turn that decides about one of them."""
+_RULES = wording_pattern("rules", r"(?<!was )(?<!were )(?<!\bI )\b", r"\b")
+_LIMITS = wording_pattern("limits", r"\A(?!.*\b(?:had|was|were)\b).*\b", r"\b")
+_BESIDE = re.compile(r"(?i)\.(?:md|rst|txt)$|test")  # what their turn decides is about the code
 
 
 class Moments:
@@ -52,9 +52,10 @@ class Moments:
 
         If none did, return the newest one that met it; else None.
         """
-        if not met.tells:
+        if not met.matches(met) and not met.others:
             return None
-        scores = self._corpus.match(met.reason).scores
+        said = " ".join(one.reason for one in (met, *met.others))
+        scores = self._corpus.match(said[:ERROR_CHARACTERS]).scores
         scores = np.where(self._corpus.is_turn, scores, 0.0)
         best = np.argsort(-scores, kind="stable")[:MOST_CANDIDATES]
         candidates = [n for n in best.tolist() if scores[n] > 0 and self._is_here(n, session)]
@@ -62,67 +63,82 @@ class Moments:
         unsolved = None
         for position in sorted(candidates, key=self._age):
             calls = map(read_call, read_parts(self._corpus.turn_text(position)).tools)
-            is_met = way_past(list(calls), met) is not None
-            if is_met and (way := way_past(self._calls_since(position), met)) is not None:
-                pointer = self._pointer(position, way.text)
-                if way.last is not None:
-                    return pointer
-                unsolved = unsolved or pointer
+            found = self._calls_since(position) if way_past(list(calls), met.matches) else []
+            if way := way_past([call for _, call in found], met.matches, [at for at, _ in found]):
+                if way.last is None:
+                    unsolved = unsolved or self._pointer(position, way.text)
+                    continue
+                told = self._told(way, met, dict.fromkeys(at for at, _ in found[way.at : way.last + 1]))
+                return self._pointer(position, f"{way.text} ({told})" if told else way.text)
         return unsolved
 
+    def _told(self, way: Way, met: Failure, turns: Collection[int]) -> str:
+        """Return what the answers of some turns say of the edits that got past a failure."""
+        answers = [self._answer(at, self._corpus.turn_text(at)) for at in turns]
+        words = _words(" ".join([met.reason, *(call.given for call in way.calls[way.at : way.last])]))
+        said = ["", *prose_sentences("\n\n".join(answers))]
+        best = max(said, key=lambda one: (_DONE.search(one) is not None, len(words & _words(one))))
+        told = one_line(best.rstrip("."), TOLD_CHARACTERS)
+        return told if any(told in answer for answer in answers) else redact(told)
+
     def decision(self, paths: Collection[str], session: str, shown: Collection[str]) -> Pointer | None:
-        """Return the newest decision about a file, which `paths` name relative to the project; or None.
+        """Return what was decided about a file, which `paths` name relative to the project; or None.
 
-        That is a line `Decided: …` that names the file, or rests on a turn that edited it, or what such a
-        turn states. A line outside of turns comes first. Leave out `session` itself, and ids in `shown`.
+        That is a line `Decided: …` or what a turn states: what says most of the file, else the newest. Leave
+        out `session` itself, and ids in `shown`.
         """
-        newest = sorted(np.flatnonzero(self._holding(paths)).tolist(), key=self._age)[:MOST_CANDIDATES]
-        for position in sorted(newest, key=lambda one: self._corpus.name("kind", one) == "turn"):
-            for words in self._decided(position, paths) if self._is_here(position, session) else ():
-                pointer = self._pointer(position, words)
-                if pointer.id not in shown:
-                    return pointer
-        return None
+        best, found, held = 0, None, np.flatnonzero(self._holding(paths)).tolist()
+        for position in sorted(held, key=self._age)[:MOST_CANDIDATES]:
+            for weight, words in self._decided(position, paths) if self._is_here(position, session) else ():
+                pointer = self._pointer(position, words) if weight > best else None
+                if pointer and pointer.id not in shown:
+                    best, found = weight, pointer
+        return found
 
-    def _decided(self, position: int, paths: Collection[str]) -> Iterator[str]:
-        """Yield the decisions about the file in a chunk, or in the bullets that its turn proves."""
+    def _decided(self, position: int, paths: Collection[str]) -> Iterator[tuple[int, str]]:
+        """Yield the decisions about the file in a chunk or in the bullets that its turn proves, weighed."""
         chunk, section = self._corpus.chunk(position), self._corpus.turn_text(position)
-        said = bullet_lines(chunk) if chunk.kind in ("fact", "summary") else []
-        lines = [line for line in said if _is_named(line, paths)]
-        edits = [one for one in read_parts(section).file_calls if one.is_edit] if chunk.kind == "turn" else []
-        if any(one.is_at(paths) for one in edits):
-            lines = [bullet.text for bullet in self._bullets(position) if not bullet.is_doubted]
-        yield from (line for line in lines if line.startswith(DECIDED) and line in self._own)
-        if chunk.kind == "turn" and (words := self._stated(position, section, edits, paths)):
-            yield words
+        lines = [(line, False) for line in (bullet_lines(chunk) if chunk.kind in ("fact", "summary") else ())]
+        calls = read_parts(section).file_calls if chunk.kind == "turn" else []
+        edits = [one for one in calls if one.is_edit]
+        is_edited = any(one.is_at(paths) for one in edits)
+        is_only = is_edited and all(one.is_at(paths) is not bool(_BESIDE.search(one.path)) for one in edits)
+        if is_edited:
+            bullets = [one for one in self._bullets(position) if not one.is_doubted]
+            lines = [(one.text, one.turns[-1:] == (self._corpus.turns(position)[0],)) for one in bullets]
+        for line, is_last in lines:
+            weight = NAMED * _is_named(line, paths) + ONLY * (is_only and is_last)
+            if weight and line.startswith(DECIDED) and line in self._own:
+                yield weight + RULE * (2 if chunk.kind == "fact" else 1), line
+        if chunk.kind == "turn":
+            yield from self._stated(section, position, paths, is_only)
 
-    def _stated(self, position: int, section: str, edits: list[FileCall], paths: Collection[str]) -> str:
-        """Return what a turn decides about the file that it edited or names by its path, or "".
-
-        Without words of a decision, it may still explain a file that it only names or that it created, or the
-        prompt decides.
-        """
+    def _stated(
+        self, section: str, position: int, paths: Collection[str], is_only: bool
+    ) -> Iterator[tuple[int, str]]:
+        """Yield what a turn states as a rule about the file that it edited or names: two sentences."""
         from memkit.journal.decisions import decisions  # 0.02 s to compile its table
 
-        parts, answer = read_parts(section), self._answer(position, section)
-        is_named = any(_is_named(span, paths) for span in re.findall(r"`([^`\s]+/[^`\s]+)`", answer))
-        is_edited = len({one.path for one in edits}) <= MOST_EDITED and any(one.is_at(paths) for one in edits)
-        if not is_named and not is_edited:
-            return ""
-        words = stated(answer)
-        if not words and is_edited and _GOES_ON.match(parts.prompt):
-            turns = self._session(position)
-            for before in turns[: next(n for n, at in enumerate(turns) if at >= position)][-1:]:
-                words = stated(self._answer(before, self._corpus.turn_text(before)))
-        is_new = is_edited and any(line.startswith("Write ") for line in parts.tools)
-        is_told = is_edited and bool(decisions(parts.prompt))
-        explains = (is_new if edits else is_named) and not _REPORT.match(answer)
-        is_repair = any(read_call(line).says_why for line in parts.tools)
-        if not words and (is_told or explains) and is_short(answer) and not is_repair:
-            title = heading_words(self._corpus.chunk(position).heading).partition(" ")[2]
-            words = f"{title} → {one_line(answer.replace('**', ''))}"
-        # Without emphasis, parts of a secret can join.
-        return words if words in answer else redact(words)
+        folders = [re.escape(folder) for path in paths if "/" in (folder := path.rpartition("/")[0])]
+        around = re.compile(rf"(?:{'|'.join(folders) or '(?!)'})/?[*`\s]")
+        parts = read_parts(section)
+        if not (is_only or _is_named(parts.answer, paths) or around.search(parts.answer)):
+            return
+        answer = self._answer(position, section)
+        decides, is_prose, is_decided = stated(answer), is_short(answer), False
+        told = list[tuple[int, int, str]]()
+        for number, one in enumerate(prose_sentences(answer)):
+            is_named = _is_named(one, paths) or around.search(one) is not None
+            is_rule = one in decides or _RULES.search(one) is not None
+            is_mine = is_only and is_prose and (is_named or not re.search(r"`[^`\s]+/[^`\s]+`", one))
+            if (is_named and (is_rule or is_prose)) or (is_rule and is_mine):
+                is_decided |= is_rule or _LIMITS.search(one) is not None
+                told.append((NAMED * is_named + RULE * is_rule + ONLY * is_mine, -number, one))
+        if told and (is_decided or decisions(parts.prompt)):
+            told = sorted(sorted(told)[-2:], key=lambda one: -one[1])
+            words = " ".join(one for _, _, one in told)
+            # Without emphasis, parts of a secret can join.
+            yield sum(weight for weight, _, _ in told), words if words in answer else redact(words)
 
     def _answer(self, position: int, section: str) -> str:
         heading = heading_words(self._corpus.chunk(position).heading)
@@ -149,15 +165,15 @@ class Moments:
         turns = self._corpus.derived(BulletIndex).session_turns(position)
         return [pieces[-1] for pieces in turns] or [position]
 
-    def _calls_since(self, position: int) -> list[Call]:
-        """Return the calls of a turn, and of those that follow it in its session."""
-        calls: list[Call] = []
+    def _calls_since(self, position: int) -> list[tuple[int, Call]]:
+        """Return the calls of a turn, and of those that follow it in its session, with their turns."""
+        calls: list[tuple[int, Call]] = []
         for at in (n for n in self._session(position) if n >= position):
             section = self._corpus.turn_text(at)
             did = did_words(heading_words(self._corpus.chunk(at).heading), section)
             if did and did not in self._own:  # a stranger may have written it, of any form and length
                 return []
-            calls += map(read_call, read_parts(section).tools)
+            calls += [(at, read_call(line)) for line in read_parts(section).tools]
         return calls
 
     def _bullets(self, position: int) -> list[WrittenBullet]:
@@ -177,6 +193,10 @@ class Moments:
         is_superseded = self._corpus.derived(SupersededIndex).fact(position, about) is not None
         day, shown = self._corpus.chunk(position).date, quotable_line(words, WORDS_CHARACTERS)
         return Pointer(self._corpus.shown_id(position), day, shown, is_superseded)
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[^\W_]{3,}", text.lower())) - NO_SUBJECT
 
 
 def _is_named(words: str, paths: Collection[str]) -> bool:

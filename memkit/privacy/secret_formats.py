@@ -189,7 +189,7 @@ _TELLS = r"(?i)key|tok|tkn|secret|(?:^|[_-])(?:sk|pat|pw|auth|live|priv|acc|tv)(
 _IS_PUBLIC = (
     r"(?i)(?:^|[_-])(?:pk|pub|public|publishable|sha\d{0,3}|md5|hash|digest|integrity|nonce|etag|kid|h1|id|ids|uid|uuid|msg|toolu|req|request|call"
     r"|chatcmpl|resp|run|thread|asst|file|cus|price|prod|evt|pi|ch|sub|seti|pm|acct|txn|cs|trace|span|build|chunk|main|index|css|cache|commit|rev"
-    r"|image|layer|blob|org|proj|user|sess|session|fixture|vendor|vendors|bundle|app)(?:[_-]|\Z)"
+    r"|image|layer|blob|dpl|deploy|deployment|prj|team|ver|env|node|task|exec|wf|doc|page|db|ws|org|proj|user|sess|session|fixture|vendor|vendors|bundle|app)(?:[_-]|\Z)"
 )
 
 _BEGIN, _END = "-----BEGIN ", "-----END "
@@ -261,6 +261,11 @@ _FORMS = (
     Form("password-hash", (), r"\*(?<![\w*]\*)[0-9A-F]{40}(?![0-9A-Za-z])"),
     Form("token", ("}</",), r"(>)\{(?:[A-Za-z0-9+/]{40,500}=|AQAAAB[A-Za-z0-9+/]{20,500})={0,2}\}(?=</)"),
     Form("token", ("}</",), r"(<(?:master|password|passphrase|\w{0,20}[Ss]ecret\w{0,20})>)\{[A-Za-z0-9+/=]{20,500}\}(?=</)"),
+    Form("token", ("::server:", "::node:"), r"K10" + _AT_START.replace("{0}", "K10") + r"[0-9a-f]{64}::\w{1,40}:[\w.-]{6,80}"),
+    Form("token", ("\tTRUE\t", "\tFALSE\t"), r"(\t(?:TRUE|FALSE)\t\d{1,12}\t[\w.-]{1,80}\t)[^\s&]{24,4000}(?=\s|\Z)", is_secret=lambda text: is_random(text[:128])),
+    Form("token", ("recovery key", "recovery password"), r"(?<![\d-])(?:\d{6}-){7}\d{6}(?![\d-])"),
+    Form("azure-key", ("==",), r"(?<![\w+/-])(?<!sha512[:=])(?<!sha512[:=][ \"'])(?<!sha512\": \")[A-Za-z0-9+/]{86}==(?![\w=])"),
+    Form("token", ("[redacted:",), r"(\[redacted:[a-z-]+\][\"'],\s{1,20}[\"'](?:0x)?)[0-9a-f]{32,64}(?=[\"'])"),
     Form("token", (":fx",), _HEX_ID + r":fx\b", (36,)),
     Form("azure-key", ("FULL", "Full"), r"(F(?:ULL|ull)[\",\s]{1,40}(?:\"value\": ?\")?)[A-Za-z0-9+/]{80,}={0,2}", (0,)),
     Form("password-hash", ("md5",), r"md5(?<![\w/]md5)[0-9a-f]{32}(?!\w)", (0,)),

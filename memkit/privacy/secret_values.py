@@ -13,6 +13,7 @@ import re
 from bisect import bisect
 from collections.abc import Generator, Iterator
 from functools import cache
+from itertools import islice
 from re import Match, Pattern
 
 from memkit.privacy.literals import Places, occurrences
@@ -35,7 +36,7 @@ HEX = "0123456789abcdef"
 _STEMS = (
     "secret token pass pwd pw psk psw kata_sandi credential authorization authtok masterauth dockerconfigjson key auth sid session csrf xsrf otp mfa mdp urandom randombytes securerandom securestring salt "
     "kennwort senha contrasen clave wachtwoord parola heslo haslo lozinka salasana adgangskode geheimnis zugangsdaten jeton chave chiave "
-    "sleutel zugang login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer pin puk code codigo totp frase appid rotat vpn wifi wi-fi wlan wpa jump_host ssid phrase mnemonic seed root admin account sops chamber doppler infisical ansible-vault nmcli base64 12_word 24_word below unten zugänge ログイン 登录 로그인 логин anmeld melde connexion conect entra_con accès acceso accesso basic認証 basic_auth basic-auth users ssh_ wallet metamask rbw app-spe tan: bw_unlock hmac"
+    "sleutel zugang login creds log_in logged_in sign_in ssl_rand whoami_-t identifiants credenziali usuario benutzer pin puk code codigo totp frase appid rotat vpn wifi wi-fi wlan wpa jump_host ssid phrase mnemonic seed root admin account sops chamber doppler infisical ansible-vault nmcli base64 12_word 24_word below unten zugänge ログイン 登录 로그인 логин anmeld melde connexion conect entra_con accès acceso accesso basic認証 basic_auth basic-auth users ssh_ wallet metamask rbw app-spe tan: bw_unlock hmac user ftp hosting mailbox webmail imap mailkonto correo buzón konto router sudo unlock _zip _nas portal bastion nutzer utilisateur compte cuenta bitwarden it_will_ask separately ssh guest gäste gast invit truststore keystore phpmyadmin wp-admin idrac grafana jenkins wireless network_key network-key remember"
 ).split()
 _FOREIGN = (
     "schlüssel clé contraseñ hasło lösenord şifre парол токен ключ парола jelszó κωδικός parolă mật_khẩu kata_sandi รหัสผ่าน पासवर्ड كلمة_المرور "
@@ -47,13 +48,14 @@ _FOREIGN = (
 _NAME = r"""(?x)(?P<pin>(?<![a-z])(?:pins?|puk|otp|tan(?=:))(?![a-z])|pin-?code|pass[_ -]?code|(?<=zugangs)code|(?<=tür)code|(?<=bestätigungs)code|(?<=sicherheits)code)
     |(?P<strong>secret|(?<!expected[ ])token(?!i[sz])|passw|pass[_ -]?(?:phrase|code|key)|pass(?![a-z])|pwd|(?<![a-z])(?:pw|psk|psw)(?![a-z])|(?<=_)pw(?![a-z])
     |_pat(?![a-z])|(?<=root)pw|(?<=bind)pw|(?<=db)pw(?![a-z])|pw(?=["']?[ ]?[:=])|credential|authorization|authtok|masterauth|dockerconfigjson
-    |(?:wi-?fi|wlan)[ -](?:key|code|schlüssel)|code[ ](?:du[ ])?wi-?fi|passord|kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|salasana|adgangskode|geheimnis|chave|chiave|sleutel|mdp|(?<=mot[ _]de[ _])passe|(?<=motde)passe|(?<=palavra-)passe|(?<=option[ ])key(?=[ ]')|key(?=[ ]content)|securestring|(?<![a-z])[cx]srf(?![a-z])|totp|app-spe[cz]ifi\w{1,4}|creds(?![a-z])|zugangsdaten|identifiants|credenziali|frase[ -](?:senha|passe|de[ ]paso|secreta|semilla)|phrase[ ]secrète)
+    |(?:wi-?fi|wlan|wireless|network)[ -](?:key|code|schlüssel)|code[ ](?:du[ ])?wi-?fi|passord|kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|salasana|adgangskode|geheimnis|chave|chiave|sleutel|mdp|(?<=mot[ _]de[ _])passe|(?<=motde)passe|(?<=palavra-)passe|(?<=option[ ])key(?=[ ]')|key(?=[ ]content)|securestring|(?<![a-z])[cx]srf(?![a-z])|totp|app-spe[cz]ifi\w{1,4}|creds(?![a-z])|zugangsdaten|identifiants|credenziali|frase[ -](?:senha|passe|de[ ]paso|secreta|semilla)|phrase[ ]secrète)
     |(?P<key>(?<!user\.signing)key(?![a-z]))
-    |(?P<weak>(?<![a-z])(?:auth_users|auth|sid|session|mfa)(?![a-z])|(?<=ses)sid(?![a-z])|session_?id(?![a-z])|csrf_?token|(?<=_)session(?![a-z])|(?<![a-z])(?:salt|hmac)(?![a-z])|appid|rotat(?:ed|e|ing)(?![a-z]))
+    |(?P<weak>(?<![a-z])(?:auth_users|auth|sid|session|mfa)(?![a-z])|(?<=ses)sid(?![a-z])|session_?id(?![a-z])|csrf_?token|(?<=_)session(?![a-z])|(?<![a-z])(?:salt|hmac)(?![a-z])|remember_?(?:me|token|user)|appid|rotat(?:ed|e|ing)(?![a-z]))
     |(?P<code>(?<![a-z])c[oó]d(?:e|igo)(?![a-z])|コード)
     |(?P<phrase>(?:12|24)[ ]words?(?![a-z])|wallet(?![a-z])|metamask|(?:(?:seed|recovery|backup|secret|mnemonic)[ _-]?)?phrase|mnemonic|(?<![a-z])seed(?![a-z]))
     |(?P<talk>login|ログイン|登录|로그인|логин|anmeld(?:en|e|ung)|meldet?[ ]sich|connexion|con[eé]ct(?:er|ar|ate|ez)|basic[ -]auth(?![a-z])|accès|accesos?(?![a-z])|accesso|basic認証|entra(?=[ ]con[ ])|log[ ]in|logged[ ]in|sign[ ]in|zug[aä]nge?(?![a-z])|jeton|usuario|benutzer)
-    |(?P<place>(?<![\w/.-])(?:root|admin|accounts?|users)(?![\w-])|ssh[ ](?=in?to[ ]|[\w.-]+@)|(?<![a-z])(?:vpn|wi-?fi|wlan|wpa2?|jump[ ]host|ssid)(?![a-z]))"""
+    |(?P<place>(?<![\w/.-])(?:root|admin|accounts?|users)(?![\w-])|ssh[ ](?=in?to[ ]|[\w.-]+@)|(?<![a-z])(?:vpn|wi-?fi|wlan|wpa2?|jump[ ]host|ssid)(?![a-z]))
+    |(?P<hint>(?<![a-z])(?:user(?:name)?|nutzer|utilisateur|s?ftp|ssh|sudo|hosting|mailbox|webmail|imap|mailkonto|correo|buzón|konto|router|portal|bastion|compte|cuenta|guests?|gäste|gast|invité|invitados?|phpmyadmin|wp-admin|idrac|grafana|jenkins|bitwarden)(?![a-z])|it[ ]will[ ]ask|separately|unlock|[ ](?:zip|nas)(?![a-z]))"""
 _OPENS = r"(?:api|access|private|account|auth|encryption|signing|master|shared|app|application|admin|aes|hmac|fernet|crypto|cipher|subscription|functions?|storage|consumer|unseal|recovery|root|ssl|tls|vault|license|client|server|service|webhook|deploy|integration|ingest)(?:[_ .-]?|:\s{1,12})\Z"
 
 _BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ](?:\d{1,2}|value|ID|id)(?=[ \t]{0,3}[:(=]))?)(?:
@@ -86,8 +88,8 @@ _LOGIN_CALL = r"(?:log_?in|sign_?in|auth|connect|connection|credentials?|account
 _CALL = r"((?i:" + _LOGIN_CALL + r"|(?:fernet|hmac(?:\.new)?|totp|jwt\.\w{1,20}|(?:en|de|b)?crypt(?:\.\w{1,20})?)\([^\n]{0,200}(?<=[( ,]))b?[\"'])(?P<judged>[^\s\"'$][^\s\"']{7,400}|(?:[a-z]{4}[ ]){3}[a-z]{4})(?=[\"'])"
 _A_CODE = r"(?=[\w -]{0,12}\d)(?:\d{3} \d{3}\b|[A-Za-z0-9]{4,6}(?:[ -][A-Za-z0-9]{4,6}){1,5}|(?:[a-z0-9]{8,16}|[A-Z0-9]{8,16}|[0-9a-f]{32,64}|\d{6,8})(?=[\"',]| \d|\s{0,4}(?:\n|\Z)))\b"
 _NEXT_CODE = r"[\s,\"'`*-]{1,20}(?:\d{1,2}[.)]\s{1,2})?"
-_CODE = r"((?i:(?:(?:(?:recovery|backup|scratch|emergency|rescue|one-time|2fa)[ _-](?:verification[ ])?|wiederherstellungs|notfall|herstel)codes?|c[oó]d(?:igos?|es?)[ ]de[ ](?:recuperaci[oó]n|respaldo|secours|récupération|recuperação)|codici[ ]di[ ](?:recupero|backup)|коды[ ]восстановления|резервные[ ]коды|(?:リカバリー|バックアップ|復旧|回復)コード|(?:恢复|备用|备份|復原|备用验证)(?:代?码|代碼))[\"']?[^\n:=]{0,60}[:=\n]|(?i:two-factor|2fa)[^\n]{0,80}\n)(?:[\[ ]{0,3}" + _NEXT_CODE.replace("{1,20}", "{0,20}", 1) + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
-_BASE32 = r"(?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|(?=[a-z ]{0,40}[2-7])(?:[a-z2-7]{4} ){3,15}[a-z2-7]{4}|(?:[a-z2-7]{4} ){7}[a-z2-7]{4}|[A-Z2-7]{16,64}"
+_CODE = r"((?i:(?:(?:(?:recovery|backup|scratch|emergency|rescue|one-time|2fa)[ _-](?:verification[ ])?|wiederherstellungs|notfall|herstel)codes?|c[oó]d(?:igos?|es?)[ ]de[ ](?:recuperaci[oó]n|respaldo|secours|récupération|recuperação)|codici[ ]di[ ](?:recupero|backup)|коды[ ]восстановления|резервные[ ]коды|(?:リカバリー|バックアップ|復旧|回復)コード|(?:恢复|备用|备份|復原|备用验证)(?:代?码|代碼))[\"']?(?:[^\n:=]{0,60}[:=\n]|(?:[^\n]{0,160}\n){1,3}?(?=[ \t>*-]{0,9}(?:\d{1,2}[.)][ ])?\S{8,70}\s{1,20}\S{8,70}\s))|(?i:two-factor|2fa)[^\n]{0,80}\n)(?:[\[ ]{0,3}" + _NEXT_CODE.replace("{1,20}", "{0,20}", 1) + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
+_BASE32 = r"(?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|(?=[a-z ]{0,40}[2-7])(?:[a-z2-7]{4} ){3,15}[a-z2-7]{4}|(?:[a-z2-7]{4} ){7}[a-z2-7]{4}|(?=[a-z ]{0,40}\d)(?:[a-z0-9]{4} ){3,15}[a-z0-9]{4}|[A-Z2-7]{16,64}"
 _TOTP = r"((?i:\b(?:setup|totp|2fa|mfa|authenticator|new)[ _-]?(?:secret[ ])?(?:key|secret)(?:[ ](?:is|manually))?[\"']?[ ]{0,3}[:=]?|(?:set up|enable)[ ](?:mfa|2fa|totp)[ ]with[ ]key|(?:manual(?:ly)?(?: entry key)?|by hand|authenticator)\b[^\n:]{0,60}:?|oathtool[ ][^\n|]{0,60}?)\s{1,8}[\"']?)(" + _BASE32 + r")(?!\w)"
 _HASH = r"((?i:passw(?:or)?d[_-]?hash)[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?)([0-9A-Fa-f]{32,128})(?!\w)"
 _FLAG_VALUE = r"((?<=\s)-(?:p|P|w|a|A|X|x|pass|pw|storepass|keypass)[ =]?[\"']?)((?=[^\s]{0,60}[a-z])(?=[^\s]{0,60}[A-Z])(?=[^\s]{0,60}\d)[^\s\"'$/:.,=]{8,100})(?=[\"']?(?:\s|\Z))"
@@ -108,10 +110,8 @@ _OPTIONS = (
     ("<<<", r"(\b(?:sudo[ ]-\w*S|chpasswd|passwd|kinit|cryptsetup|--password-stdin)\b[^\n|;]{0,120}<<<[ ]?[\"']?(?:\w{1,32}:)?)([^\s\"'$]{6,200})"),
     *((word, r"(\b(?i:auth(?:enticate)?)[ ]PLAIN[ ])([\w+/]{12,400}={0,2})") for word in ("auth plain", "authenticate plain")),
     ("ugfzc3dvcmq6", r"(334[ ]UGFzc3dvcmQ6\s{1,3}(?:[CS<>]{1,3}:?[ ])?)([\w+/]{8,400}={0,2})"),  # asks for the password in base64
-    ("login ", r"(\bLOGIN[ ]\"?[\w.@+-]{1,60}\"?[ ]\"?)([^\s\"]{6,200})"),  # IMAP
     ("send ", r"(\bsend[ ](?:--[ ])?\")(?P<judged>[^\s\"\\]{6,200})(?=\\[rn]\")"),  # expect
-    *((user + sign, r"(\b(?<!own )(?:admin|root)(?:[ ]/[ ]|:|, `))(?P<judged>[^\s/:`\"']{8,60})(?=[`\"'\s]|\Z)") for user in ("admin", "root") for sign in (" / ", ":", ", `")),
-    *((word, r"(\b(?:reset|invite|verify|confirm|activate|magic)[\w-]{0,20}/)(?P<judged>[\w.-]{20,400})") for word in "reset/ reset-password/ invite/ verify/ confirm/ activate/ magic/ magic-link/".split()),
+    *((word, r"(\b(?:reset|invite|verify|confirm|activate|magic)[\w-]{0,20}[/?](?:\w{1,12}=)?)(?P<judged>[\w.-]{20,400})") for word in "reset/ reset-password/ invite/ verify/ confirm/ activate/ magic/ magic-link/ reset? reset-password? invite? verify? confirm? activate? magic?".split()),
     *((word, r"(://[^\s\"'`<>]{4,100}/(?:v[1-4]|push|hooks?|webhooks?|ping)/)(?P<judged>(?![0-9a-f]{40}\b|[0-9a-f]{64}\b)[\w-]{32,64})(?=[\s\"'`<>?]|\Z)") for word in "/v1/ /v2/ /v3/ /v4/ /push/ /hook/ /hooks/ /webhook/ /webhooks/ /ping/".split()),
     *((word, r"(\b(?:echo|printf)[ ](?:-\w{1,3}[ ]|[\"']?%s(?:\\n)?[\"']?[ ])?[\"']?(?:\w{1,32}:)?)([^\s\"'$|]{6,200})" + _TO_STDIN) for word in ("echo", "printf")),
     *((word, _SQL) for word in ("identified", "password '", "password = '", "password n'", "secret '", "set password for", "md5('", "sha1('", "sha2('", "crypt('", "password('")),
@@ -128,30 +128,34 @@ _OPTIONS = (
     *((word + " " + thing, _TOTP) for word in ("setup", "totp", "2fa", "mfa", "authenticator") for thing in ("key", "secret")),
     ("with key ", _TOTP),
     *((word, _TOTP) for word in ("oathtool", "new secret key", "manual", "authenticator")),
+    *((word, r"((?:\A|\n)(?i:[\w.]{0,30}(?:passphrase|psk)[ ]?=|(?:enter )?passphrase(?: [^\n:]{1,80})?:)[ ])(?!(?i:the|a|see|siehe|no|use|same|from|your|any|get|wpa|none|not|must|can)\b|[^\n]*\b(?i:file|value|vault|config|page|passphrase)\b)((?:[^\W\d_]+[ ]){1,7}\w+)(?=[ \t]*(?:\n|\Z))") for word in ("passphrase", "psk")),
+    *((word, r"(\b(?i:alarm\w{0,6}|(?:haus)?tür|door|safe|tresor|zutritt|entrance|keypad|garage|porte|puerta|serverraum|lockbox)\b[^\n\d]{0,50}?(?:(?i:code|combination|kombination|código|zahl)\b[^\n\d]{0,30}|[ ]?[:=][ ]|\b(?:is|ist|now|jetzt|est|es)[ ]))(\d{4,8}[A-Z#*]?|\d{2}(?:-\d{2}){2,4})(?![\w/-]|[.:]\d|[ ]?(?:ms|sec|min|px|%))") for word in ("alarm", "door", "safe", "tresor", "zutritt", "tür", "entrance", "keypad", "garage", "porte", "puerta", "serverraum", "lockbox")),
+    *((word, r"((?i:(?<![a-z])(?:pin|puk|geheimzahl|passcode)(?![a-z]))[^\n\d]{0,30}(?:[:=]|\bis\b|\bist\b|\n)[\s\"']{0,20})(\d(?:[ ]\d){3,7}|\d{3}-\d{2}-\d{3})(?![\w-])") for word in ("pin", "puk", "geheimzahl", "passcode")),
+    *((word, r"((?i:(?:schlüssel|key|passw\w+|psk|kennwort)[^\n\d]{0,20})\s{1,8})(\d{4}(?:[ ]\d{4}){3,4})(?!\S)") for word in ("schlüssel", "wpa", "wifi", "wlan", "wi-fi", "kennwort")),
+    *((word, r"(\bdefine\(\s{0,3}'\w{0,40}(?:KEY|SALT)',\s{0,12}')(?=[^'\n]*[^\w\s'])([^'\n]{20,100})(?=')") for word in ("define('", "define( '")),
+    ("login ", r"(\bLOGIN[ ]\"?[\w.@+-]{1,60}\"?[ ]\"?)([^\s\"]{6,200})"),  # IMAP
+    (".tochararray()", r"(\")(?P<judged>[^\s\"]{8,200})(?=\"\.toCharArray\(\))"),
+    # A line for a user, and the next one for a password: there it can be anything.
+    *((word + ":", r"((?i:(?:user|benutzer|nutzer)(?:[ _]?name)?|login|e?-?mail|usuario|utilisateur|konto|account)[ ]?:[ ]?\S{1,60}\s{1,20}(?:[>*-][ ])?(?i:pass(?:word|wort)?|pw|pwd|kennwort|contraseña|mot de passe|senha|clave|парол[ьb]|パスワード|密码)[ ]?:[ ]?)(?P<word>[^\s\"'<>{}$,]{4,60})(?=[ \t]*(?:\n|\Z))") for word in ("user", "username", "login", "mail", "benutzer", "benutzername", "usuario", "utilisateur", "konto", "account", "nutzer")),
+    *((word, r"((?:\A|\n)(?:\[sudo\] |Enter (?:current )?|\S{1,40}'s )?[Pp]assword(?: for [^\n:]{1,60})?: )(?P<word>[^\s\"'<>{}$,]{5,60})(?=\n|\Z)") for word in ("password for ", "enter password: ", "'s password: ")),
+    *((word, r"(?i)((?:password|authentication|credential)\([\"'][\w.@-]{1,60}[\"'],[ ]?[\"'])(?P<judged>[^\s\"']{6,200})") for word in ("password(", "passwordauthentication(", "credential(")),
+    *((sign + key, r"([?&;](?i:passw(?:or)?d|pwd)=)(?P<word>[^\s&;\"'<>${}]{5,100})") for sign in "?&;" for key in ("password=", "passwd=", "pwd=")),
+    *((word, r"(\s(?:-[uUl]|--user(?:name)?)[ =]?\S{1,60}[ ](?:[^\n|;]{0,100}?[ ])?-(?:P|A|X|pw|pass)[ ][\"']?)(?P<literal>[^\s\"'$<>/]{6,60})") for word in (" -u", " -l ", " --user")),
     ("wifi:", r"(WIFI:[^\n]{0,100}?P:)([^\s;]{6,100})(?=;)"),
     ("accounts: [", r"(\baccounts: \[\s{0,20}[\"'`])(0x[0-9a-f]{64})"),
     ("htpasswd -", r"(\bhtpasswd[ ](?:-\w+[ ]){0,3}(?:-\w*b\w*n\w*|-\w*n\w*b\w*|-\w*b\w*[ ]\S{1,200})[ ]\S{1,60}[ ][\"']?)([^\s\"'$]{6,200})"),
     ("auth ", r"((?:\A|\n|> )AUTH[ ](?:[\w.-]{1,40}[ ])?)(?P<literal>[^\s\"']{6,200})(?=\s|\Z)"),
     *((word, r"(?i)(key\w{0,10}\"?\s?[:=]\s?)(\[(?:\s?\d{1,3},){15,63}\s?\d{1,3}\s?\])") for word in ("key: [", "key = [", "key=[", 'key": [')),
     ("_auth=", r"(_AUTH=[\"']?[\w.-]{1,40}[/:])([^\s\"'$/]{5,100})"),
-    *((word, r"(\"(?!name|kind|type)[\w.-]{1,60}\": ?\")(?P<judged>[A-Za-z0-9+/]{8,4000}={0,2})(?=\"[,}])") for word in ('"kind":"secret"', '"kind": "secret"')),
     *((word, r"((?:mysqli(?:_connect)?|PDO(?:->__construct)?|getConnection)\((?:[\"'][^\"'\n]{0,200}[\"'],[ ]?){2}[\"'])([^\"'\n]{5,100})(?=[\"'])") for word in ("mysqli(", "mysqli_connect(", "__construct(", "pdo(", "getconnection(")),
     *((word, r"(\bconn(?:ect)?[ ][\w.$]{1,60}/)([^\s\"'@/]{6,200})(?=@)") for word in ("connect ", "conn ")),
-    *((word, r"((?:\A|\n)(?:\[sudo\] |Enter (?:current )?|\S{1,40}'s )?[Pp]assword(?: for [^\n:]{1,60})?: )(?P<word>[^\s\"'<>{}$,]{5,60})(?=\n|\Z)") for word in ("password for ", "enter password: ", "'s password: ")),
     ("wpa_passphrase", r"(\bwpa_passphrase[ ](?:\"[^\"\n]{1,40}\"|\S{1,40})[ ][\"']?)([^\s\"'$]{8,63})"),
-    (".tochararray()", r"(\")(?P<judged>[^\s\"]{8,200})(?=\"\.toCharArray\(\))"),
-    *((word, r"(?i)((?:password|authentication|credential)\([\"'][\w.@-]{1,60}[\"'],[ ]?[\"'])(?P<judged>[^\s\"']{6,200})") for word in ("password(", "passwordauthentication(", "credential(")),
     *((word, r"(\bACL SETUSER[^\n]{0,100}? >|\bschtasks\b[^\n]{0,300}? /rp | : (?:EAP|XAUTH|PSK) \"|/private-(?=[0-9a-f]{32}/))([^\s\"/]{5,200})") for word in ("acl setuser", "schtasks", ": eap", ": xauth", "/private-")),
-    *((sign + key, r"([?&;](?i:passw(?:or)?d|pwd)=)(?P<word>[^\s&;\"'<>${}]{5,100})") for sign in "?&;" for key in ("password=", "passwd=", "pwd=")),
-    *((sign + "auth=", r"([?&]auth=)(?P<judged>[^\s&;\"'<>${}]{6,300})") for sign in "?&"),
-    ("(root, ", r"( \(root, )(?P<judged>[^\s/:`\"'()]{8,60})(?=\))"),
-    ("recovery key", r"((?i:recovery|security) [Kk]ey: ?)((?:[A-Za-z0-9]{4}[ -]){5,11}[A-Za-z0-9]{4})\b"),
-    ("new value: ", r"((?:\A|\n)New value: )(?P<judged>[\w*+=-]{16,40})(?=\s|\Z)"),  # elasticsearch-reset-password
+    *((sign + word + "=", r"([?&](?:auth|secret|token)=)(?P<judged>[^\s&;\"'<>${}]{6,300})") for sign in "?&" for word in ("auth", "secret", "token")),
     ("pass:", r"(-pass(?:in|out|wd)?[ ][\"']?pass:)([^\s\"'$]{6,200})"),
     ("mc ", r"(\bmc[ ](?:alias[ ]set|config[ ]host[ ]add)[ ](?:\S{1,200}[ ]){3})([^\s\"'$]{6,200})"),
     *((f"{word} ", r"(\s--?(?!ask)(?:[\w-]{1,20}-|src|dest|store|key){0,2}(?:passw(?:or)?d|passphrase|pass|pwd|pw)[ ][\"']?)(?P<literal>(?![-\[])(?:(?<=[\"'])[^\"'$<>\n]{6,60}(?=[\"'])|[^\s\"'<>$]{5,200}))") for word in ("-password", "-passwd", "-pass", "-passphrase", "-pwd", "-pw", "storepass", "keypass")),
     *((word, r"(\bresult\"?[ ]{0,12}[:=][ ]\")([^\s\"]{8,200})(?=\",?\s{1,40}\"?special\b)") for word in ('result"', "result =", "result  ")),
-    ("'[redacted", r"([\"'])(?P<judged>[^\s\"']{16,200})(?=[\"'] [!=]= [\"']\[redacted)"),
     *((kind + " answer", r"((?i:secret|security)[ ]answer(?:[ ]is|[ ]?[:=])[ ][\"']?)((?=[A-Z\d])[^\s\"'.]{4,60})") for kind in ("secret", "security")),
     ("code=", r"([?&]code=)([\w%/.-]{16,400})(?=[^\s]{0,300}[?&]state=)"),
     *((word, r"(::add-mask::|issecret=true\]|::set-output name=[\w-]{0,40}?(?i:token|secret|pass|pw|key)[\w-]{0,40}::)(?!\d+\s)(\S{6,200})") for word in ("::add-mask", "::set-output", "issecret=true]")),
@@ -177,20 +181,21 @@ _MARK = r"\[redacted:[a-z-]+\]"
 _NOT_SECRET = r"""(?xi)[$%{<]|[*]{2}|[*][a-z_]\w*(?:\.[a-z]\w*)*\Z|\[[\w -]{1,40}\]\Z|x{4}|\.{2}|-|@|\(|&
     |(?:[a-z]{2,9}:)?(?:[0-9a-f]{2}:){3,}[0-9a-f]{2}\Z
     |(?:https?|file|env|vault|op|arn|npm|workspace|sha\d{1,3}|md5|ssm)[:]
-    |your|my[-_]|redacted|example|placeholder|changeme(?!\d+[!?#$*])|insert|replace
+    |your|my[-_]|redacted|example|placeholder|changeme(?!\d+[!?#$*])|insert|replace|todo|fixme|tbd|(?:ask|see|put|fill|enter|use|set|same|some|dein|deine|votre|tu|change|choose)[-_ ]
+    |(?-i:(?=(?:[a-z0-9]+-)*(?:token|secret|password|key)s?(?:-|\Z))[a-z]+(?:-[a-z0-9]+)+\Z)
     |\.{0,2}/[\w@.-]{0,40}/|\.{1,2}[/\\]|~[/\\]|[A-Za-z]:\\
     |(?:\d:)?[\^~<>=v]{0,3}\d{1,4}(?:\.\d{1,4}){1,3}(?![A-Za-z0-9])[\w.+~-]{0,40}\Z
     |\d{4}-\d\d-\d\d(?![a-su-z0-9])
     |[\d.,_]{1,7}[a-z]{0,3}\Z|0x[0-9a-f]{40}\Z|(?-i:[0-9A-F]{24})\Z|scram-sha|[a-z_]{1,40}\}\}|![a-z_-]{1,40}\Z|(?:Ctrl|Cmd|Alt|Shift)\+
     |[A-Z]{1,20}=[a-z]{1,20}\Z
     |(?:process|import\.meta|Deno|Bun)\.env\b|(?:required|nullable|sometimes|string|min|max)(?:[|:]\w{1,20})+\Z
-    |[a-z_][\w.:]{2,60}(?:\([^()]{0,60}\)|\[[\w, .]{0,60}\])\Z|1password|pbkdf2with\w+\Z|(?:bcrypt|argon2\w{0,2}|sha\d{1,3}|pbkdf2|scrypt)\b|(?-i:[A-Z]{2,20}(?:_[A-Z]{1,20}|_[A-Z]?\d{1,2}){1,6}|[a-z]{2,20}(?:_[a-z]{1,20}|_[a-z]?\d{1,2}){1,6})\Z
+    |[a-z_][\w.:]{2,60}(?:\([^()]{0,60}\)|\[[\w, .]{0,60}\])\Z|1password|(?:pbkdf2|bcrypt|argon2\w{0,2}|sha\d{1,3}|scrypt)(?:\b|[_-]?(?:with|sha)\w{1,20}\Z)|(?-i:[A-Z]{2,20}(?:_[A-Z]{1,20}|_[A-Z]?\d{1,2}){1,6}|[a-z]{2,20}(?:_[a-z]{1,20}|_[a-z]?\d{1,2}){1,6})\Z
     |[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|io|dev|app|cloud|local|internal)(?:[:/]|\Z)
     |.{0,200}(?:(?:\(\)|[:…]|(?-i:EXAMPLE(?:KEY)?))\Z|a-z|0-9)"""
 # A quoted value with such a beginning can still be a password.
 _PLACEHOLDER = r"\$\{|\$\(|\{\{|\{[^{}]*\}\Z|%\(|%\w*%\Z|<[^<>]*>\Z|<%|\([\w, .]*\)\Z|@@|@\w+\(|@?/|&[a-z]{2,6};|-{1,2}[A-Za-z][a-z-]*\Z"
 _REFERENCE = r"[$@%&][A-Za-z_]\w*(?:\.\w+)*\Z"
-_NOT_VALUE = r"(?:^|[_.-]|(?<=[a-z0-9])(?=[A-Z]))(?i:names?|file(?:name)?|path|dir|url|uri|endpoint|type|kind|version|count|length|size|limit|ref|arn|expir\w*|ttl|at|policy|template|page|form|view|title|subject|header|prefix|regex|pattern|fields?|class|smanager|ids?|hash|sha\d{0,3}|md5|digest|checksum)$"
+_NOT_VALUE = r"(?:^|[_.-]|(?<=[a-z0-9])(?=[A-Z]))(?i:names?|file(?:name)?|path|dir|url|uri|endpoint|type|kind|version|count|length|size|limit|ref|arn|expir\w*|ttl|at|policy|template|page|form|view|title|subject|header|prefix|regex|pattern|fields?|placeholder|label|tooltip|hashing|hasher|algorithm|strategy|backend|provider|class|smanager|ids?|hash|sha\d{0,3}|md5|digest|checksum)$"
 _WORD_AND_NUMBER = r"[^\W\d_]{3,20}\d{2,12}[!#$%&*?+]"
 # Values that people make up: a word, a sign, and a number; two words and a number, which can be a name too.
 _WORD_SIGN_NUMBER = r"[^\W\d_]{3,20}[@_#*+~]\d{2,12}[!?]?"
@@ -206,7 +211,15 @@ _NO_CHOICE = frozenset((
     "tests suite lint build unlock lock forgot confirm reset change show hide view store storage manager service server client config settings policy hash hashing encoder validator strength length min max chars characters digits html json yaml"
 ).split())  # fmt: skip
 _JOINS = frozenset("this that with from into when then than out up to of by in on at off end non pre built hard soft well self long short one the only old new current".split())
-_ALGORITHM = r"(?i).*x{4}|(?:base|utf|latin|rfc|iso|oauth|sha|md|aes|rsa|hs|rs|es|ed|argon|pbkdf|bcrypt|scrypt|hmac|ipv|http|python|node|php|java|win|x|v|ntlm|pkcs|tls|ssl|fido|saml|i18n|k8s|log4j|step|level|error|option|type|test|user|page|field|param|arg|var|line|chapter|version|part)[-_ ]?\d"
+# What the names of things in code and in a computer centre are made of, and passwords seldom are.
+_TECHNICAL = frozenset((
+    "api app apps auth backend backup bastion beta bin bot branch bucket build cache candidate cert channel checkout ci class client cloud cluster cms code com command commit component config conf container content controller copy core cpu cron css customer dashboard data database db debug default deploy deployment desktop dev device disk dns docker docs domain email endpoint engine env error event export feature feat file files fix fixture flag folder frontend function "
+    "gateway global group gpu gw handler helper home hook host hotfix http https id image import index infra ingress input instance int internal issue item job kernel key lambda large latest legacy lib library linux list load local log login mac mail main manager master medium memory merge message meta micro migration mobile mock model module monitor mount nano nas net network next node note object office operator option order org output package page fritz box konto "
+    "facture rechnung auftrag beleg buchung bericht angebot projekt kunde kunden invoice pedido factura booking chapter kapitel seite halle raum room episode season vlan guide runbook meeting protokoll liste bugfix standard base encoder decoder unicode iso utf charset panel parser part path patch phase pipeline platform plugin pod point policy pool port portal preview primary private prod product production profile project proxy public pull push query queue read ready redis region registry release remote replica report "
+    "repo request resource response result review rev role root route router rule run runner sandbox schema script search section secret server service session set setup shared shell site size small sprint sql src ssh stage staging standby stat state static status step storage store stream style sub subnet support svc sync system table tag task team temp template test tests theme thread ticket tool trace type ui unit update upload url user users util utils vault version "
+    "ver view vm volume vpc vpn web webhook widget win windows wifi worker workflow workspace write zone ubuntu debian fedora alpine macos python java ruby postgres postgresql mysql mongo nginx apache kafka us eu ap east west north south central"
+).split())  # fmt: skip
+_ALGORITHM = r"(?i).*x{4}|(?:base|utf|latin|rfc|iso|oauth|sha|md|aes|rsa|argon|pbkdf|bcrypt|scrypt|hmac|ipv|http|python|node|php|java|win|(?:x|v|es|ed|hs|rs)(?=\d+(?![a-z\d]))|ntlm|pkcs|tls|ssl|fido|saml|i18n|k8s|log4j|step|level|error|option|type|test|user|page|field|param|arg|var|line|chapter|version|part)[-_ ]?\d"
 _CHOSEN = r"[^\W_](?:[^\s\"'`<>|,;:=@/\\(){}\[\]“”「」『』，。；：]|(?<!^)[@;](?=\w)){3,38}[^\s\"'`<>|,;:=@/\\(){}\[\].“”「」『』，。；：…]"
 _FILE = r"(?i)\.(?:[jt]sx?|py|md|go|rs|rb|java|ya?ml|json|toml|te?xt|html?|s?css|vue|sh|[ch]|cc|cpp|cs|kt|php|sql|xml|csv|lock|cfg|conf|ini|env|log|pem|key|crt|pub|png|svg|jpe?g|gif|pdf|zip|gz|tar|exe|dll|so|db|kdbx?|jks|p12|pfx|gpg|asc|bak|tf|swift|lua|exs?|proto|com|org|net|io|dev|app|de|eu|local|internal)\Z"
 _PASSWORD_KEY = r"(?i)(?:pass(?:w(?:or)?[dt]|wort|word|phrase|code|e)?|pwd|pw|psk|psw|mdp|kennwort|senha|contrase(?:ñ|n)a|clave|wachtwoord|heslo|parola|salasana|adgangskode|passe|has[lł]o|пароль|lösenord|şifre|jelszó|密[码碼]|口令|パスワード|비밀번호)s?[_-]?\d{0,2}"
@@ -224,7 +237,7 @@ def assigned(text: str, lowered: str, places: Places) -> list[tuple[int, int]]:
         quiet = {name.start() for name in names if name.lastgroup in _QUIET_ONLY and name.lastgroup != "talk"}
         lines = _lines(text, [at for at in positions if at not in quiet])
         spans += [*_named_values(text, lowered, names), *_table_cells(text, lines), *_values_below(text, names, _lines(text, positions))]
-        spans += [*_unmistakable(text, names), *_passphrases(text, names), *_spoken_values(text, lowered, names), *_pairs(text, names)]
+        spans += [*_handed_over(text, names), *_passphrases(text, names), *_spoken_values(text, lowered, names), *_pairs(text, names)]
     return [*spans, *_again(text, spans)]
 
 
@@ -242,8 +255,8 @@ _PROMPT = r"(?:[\w.@~:/\\()\[\] -]{0,60}[$#%❯➜>]|PS [^>\n]{0,60}>|>>>|In \[\
 _THING = r"(?i)passw(?:or)?d|passphrase|pgpass|secret|token(?!iz)|credential|(?:api|access|private|signing|encryption|master|auth|account|license|unseal)[ _.-]?keys?(?![a-z])|[a-z]_(?:pass|pw|key|salt)\b|(?<![a-z])keys?(?= list)|list-?keys|(?<![a-z])key(?=:gen)|keyring|op://|psks?\b|with-decryption|\bunseal\b|\brbw get\b|\.auth\b|\bcat \S*\bauth(?:\.txt)?$|\b(?:sops (?:-d|decrypt|exec)|chamber (?:read|export)|doppler (?:secrets|run)|infisical (?:secrets|export)|akeyless|conjur|credstash|rbw get|heroku config|railway variables|pulumi (?:config get|stack output)|ansible-vault (?:view|decrypt))\b|\becho \S{12,} ?\| ?base64 (?:-d|-D|--decode)|-field=(?:pin|puk|code|key)\b|nonsensitive|\bbw unlock|auth_?string|\bvault (?:kv get|read)\b"
 _PRINTS = r"(?i)(?<![a-z])(?:sops|unlock|console|get|show|reveal|read|view|access|print\w{0,6}|cat|lookup|decrypt|export|dump|generate|gen|fetch|output|jq|yq|dotenv|base64|initial|find-generic\w*|create|new|issue|rotate|reset|lpass|bw|extract|login|list-?keys|keys list)(?![a-z])|\s-(?:dq?|w)\b|[ :.-](?:token|secret|password|(?:api|secret)-?key)(?=\s+-|\s*$)|Get\w{0,30}Var|^(?:sed|awk)\b|(?:echo|println?|puts|console\.log|Write-\w+)\b[^|;&]*[$%]"
 _LISTS = r"(?i)(?:^|[\s|;&(])(?:ls|find|wc|md5\w*|sha\d{1,3}\w*|man|which|git(?! config| credential)|curl[^|]*$|wget[^|]*$|npm (?:test|run)|pytest|go test|cargo)(?:\s|$)|(?:grep|rg) -\w*[lc]|--list\b|(?<!keys )(?<!key )\blist(?!-?keys|-publishing| items)|\bls\b|metadata get|describe|secrets? (?:create|set|put|delete|rm|add)|-o name|accessor|(?:(?-i:[a-z](?:Id|Arn|Name|Url))|(?<!secret)[_.](?:names?|id|uid|arn|url))[\"'}\])]*\s*(?:$|[|;&\n]|-o\b|--output)|(?:cat|head|tail|less|bat|sed|awk|grep|rg)\b[^|;&]*\.(?:[jt]sx?|py|md|go|rs|java|rb|php|html?|css|csv|pub|pem)\b"
-_MAKES = r"(?i)\b(?:pwgen|pwqgen)\b|\bmkpasswd\b|\bopenssl rand\b|\bgen(?:key|psk)\b|\bsecrets\.(?:token_|choice)|secret_key\(|randomBytes|SecureRandom|/dev/u?random|\bwhoami -t\b|\blpass show [^|;]*-(?:p\b|-password)|gen\.secret|(?:^|[\s|;&(])(?:go)?pass (?:show \S|(?:-\S{1,20} )?[\w.@-]{1,40}/)"
-_ONE_VALUE = r"\bop read|\b(?:go)?pass (?:show )?[\w-]+/|/run/secrets/|\bcat \S*(?:passw|secret)\S*$|\bprintenv \w*(?:PASS|PW|SECRET)|\bget password\b|\b(?:rbw|keyring) get|-field=|\bfind-\w+-password .*-w|\becho \"?\$\{?\w*(?:PASS|PW|SECRET)|secrets versions access|keyvault secret show|output -raw|--query (?:SecretString|Parameter\.Value)|jsonpath=.*base64"
+_MAKES = r"(?i)\bjq\b[^|]*\.\w*(?:secret|passw|token|private)(?!\w*(?:name|id|arn))|\b(?:pwgen|pwqgen)\b|\bmkpasswd\b|\bopenssl rand\b|\bgen(?:key|psk)\b|\bsecrets\.(?:token_|choice)|secret_key\(|randomBytes|SecureRandom|/dev/u?random|\bwhoami -t\b|\blpass show [^|;]*-(?:p\b|-password)|gen\.secret|(?:^|[\s|;&(])(?:go)?pass (?:show \S|(?:-\S{1,20} )?[\w.@-]{1,40}/)"
+_ONE_VALUE = r"\bop read|\b(?:go)?pass (?:show )?[\w-]+/|/run/secrets/|\b(?:cat|tail|head|less|bat|more)\b[^|&]*(?:pass|secret|pw)\w*(?:\.txt)?(?:;.*)?$|\bprintenv \w*(?:PASS|PW|SECRET)|\bget password\b|\b(?:rbw|keyring) get|-field=|\bfind-\w+-password .*-w|\becho \"?\$\{?\w*(?:PASS|PW|SECRET)|secrets versions access|keyvault secret show|output -raw|--query (?:SecretString|Parameter\.Value)|jsonpath=.*base64"
 _DUMPS = r"\b(?:sops (?:-d|decrypt)|ansible-vault (?:view|decrypt)|vault kv get|chamber (?:read|export)|(?:go)?pass show|lpass show)\b|with-decryption"
 _PRINTS_CODE = r"-field=(?:pin|puk|code)\b|\boathtool\b|\b(?:get|show|item|accounts)\b[^|;]*(?:\b(?:totp|otp)\b|\baccounts code\b)"
 _SHELL = r"kind|[$❯➜>]|PS |\w+@|(?! )[\w.@~:/\\()\[\] -]{1,60}(?:[$%❯➜]|(?<![ -])>) |(?:\S{1,30}[:~ ])?\S{1,30}# |(?:root|#) ?(?=(?:cat|vault|kubectl|op|pass|aws|az|gcloud|sops) )"
@@ -284,10 +297,7 @@ def _values_below(text: str, names: list[Match[str]], lines: list[tuple[int, int
         is_shell = printed and _compiled(_SHELL).match(line) is not None
         if printed or not _QUIET_ONLY.issuperset(groups):
             done = yield from _values_alone(text, line, command, end, groups, printed=printed, is_shell=is_shell)
-        if not printed and not groups.isdisjoint(("strong", "key", "talk")) and _is_question(line):
-            answer = _compiled(_CHAT).match(text, end + 1)
-            yield from _rows_below(text, answer.end() if answer else end + 1, "", printed=False, most=1)
-        elif start >= listed and (is_shell or (not printed and not groups.isdisjoint(("strong", "talk", "place")) and _is_heading(line))):
+        if start >= listed and (is_shell or (not printed and not groups.isdisjoint(("strong", "talk", "place")) and _is_heading(line))):
             listed = yield from _rows_below(text, end + 1, command, printed=is_shell)
 
 
@@ -319,6 +329,8 @@ def _values_alone(text: str, line: str, command: str, end: int, groups: set[str 
     is_one = is_shell and _compiled(_ONE_VALUE).search(command) is not None
     while below:
         value, done = below[1], below.end()
+        if _compiled(r"(?i)[ \t>]*\w*(?:hash|[_ ]id|digest|commit|sum|address):").match(text, below.start()):
+            break
         chosen = _chosen(value, is_literal=is_shell or is_asked or is_question or line.startswith("1)"))
         is_printed = is_sure and ((_looks_secret(value, True) and not _compiled(_NOT_PRINTED).match(value)) or (bool(command) and chosen > 1))
         if _compiled(_PRINTS_CODE).search(command) if value.isdigit() else (
@@ -333,10 +345,10 @@ def _values_alone(text: str, line: str, command: str, end: int, groups: set[str 
     return done
 
 
-def _rows_below(text: str, start: int, command: str, *, printed: bool, most: int = 60) -> Generator[tuple[int, int], None, int]:
+def _rows_below(text: str, start: int, command: str, *, printed: bool) -> Generator[tuple[int, int], None, int]:
     """Yield the last cell of the rows below a line that announces them, if it can be a secret, and return where they end."""
     is_dump = _compiled(_DUMPS).search(command) is not None
-    for number in range(most):
+    for number in range(60):
         end = text.find("\n", start, start + MAX_LINE)
         end = end if end >= 0 else min(len(text), start + MAX_LINE)
         row = text[start:end]
@@ -372,8 +384,7 @@ def _last_cell(row: str, *, printed: bool, is_dump: bool) -> tuple[int, int] | N
     at = pair.end() if pair else at
     value = row[at:end]
     label = label.removesuffix("> ").rstrip("-=") + "  " if label.endswith((" -> ", " => ")) else label
-    is_listed = label.endswith(", ") and (" " not in label.strip() or (": " in label and _shape(value) > 2))
-    is_cell = pair or is_listed or label.endswith(_BEHIND_LABEL)
+    is_cell = pair or label.endswith(_BEHIND_LABEL)
     if not is_cell or (not printed and (_compiled(r"[(){};=<>$\\]|[.!?][ ]+\Z").search(label) or _compiled(_NO_CELL).match(value))):
         return None
     is_plain = not printed and _shape(value) < 4 and set(value).isdisjoint(_SYMBOLS)
@@ -468,17 +479,19 @@ def _chosen(value: str, *, is_literal: bool = False) -> int:
     1: a word, 2: two joined words, 3: more words, or capitals, digits, and signs inside. 0: a word of prose or code.
     Where no code can stand, `is_literal`, an identifier is joined words.
     """
-    if is_literal and not _compiled(_FILE).search(value):
-        value = _compiled(r"(?<=\w)[_.,](?=\w)").sub("-", value)
-    if len(value) > 9 and _kinds(value) == 3 and _compiled(r"[^\s\"'/(){}]*[<>;,:][^\s\"'/(){}]*").fullmatch(value) and not _words(value):
-        return 3
+    if not is_literal and _compiled(r"(?=.*\d)(?=.*[A-Z])\w{3,20}\.\w{3,20}(?:\.\w{3,20})?").fullmatch(value):
+        is_literal = _TECHNICAL.isdisjoint(_parts(value))
+    is_constant = _compiled(r"[A-Z]+(?:_[A-Z]+)+").fullmatch(value) is not None
+    if is_literal and not is_constant and not _compiled(_FILE).search(value):
+        value = _compiled(r"(?<=\w)[_.,](?=\w)|(?<=[^\W\d_])[;:=](?=\w)").sub("-", value)
     if _compiled(_CHOSEN).fullmatch(value) is None or _compiled(_NOT_SECRET).match(value) or _compiled(_ALGORITHM).match(value):
         return 0
     lowered = value.lower()
     parts = [part for part in _compiled(r"[\W\d_]+").split(lowered) if part]
-    if not parts or not _NO_CHOICE.isdisjoint((lowered, *parts)) or not {"key", "keys"}.isdisjoint(parts) or (value.islower() and len(parts) < 4 and not _JOINS.isdisjoint((parts[0], parts[-1], ))) or "to" in parts[1:-1]:
+    words = [part for part in parts if len(part) > 2 and part not in _NO_CHOICE and not _is_a_name(part)]
+    if (len(words) < 3 or "." in value) and (lowered in _NO_CHOICE or any(part in _NO_CHOICE or _is_a_name(part) for part in parts)):
         return 0
-    if any(name.lastgroup not in ("weak", "code", "phrase", "key") for name in _compiled(_NAME).finditer(lowered)) or _compiled(_foreign_names()).search(lowered) or _compiled(_FILE).search(value):
+    if not parts or (value.islower() and len(parts) < 4 and not _JOINS.isdisjoint((parts[0], parts[-1]))) or "to" in parts[1:-1] or _compiled(_FILE).search(value):
         return 0
     if value.isalpha():
         return int(value[1:].islower())
@@ -491,6 +504,12 @@ def _chosen(value: str, *, is_literal: bool = False) -> int:
     if len(parts) > 2 or "." not in value:
         return 3 - (len(parts) == 2 and value.islower())
     return 2 * (len(parts[-1]) > 4 and value[0].isupper() and parts[-1] in value)
+
+
+def _is_a_name(part: str) -> bool:
+    """Return whether a part of a value is, or begins or ends with, a word for secrets."""
+    names = (name for name in _compiled(_NAME).finditer(part) if name.lastgroup not in ("weak", "code", "phrase", "hint"))
+    return part in ("key", "keys") or any(name[0] not in ("pass", "pin", "pw", "key") or name[0] == part for name in names) or _compiled(rf"(?:{_foreign_names()})\w{{0,2}}").fullmatch(part) is not None
 
 
 def _is_option_secret(value: str) -> bool:
@@ -533,8 +552,6 @@ def _value(text: str, name: Match[str]) -> tuple[int, int] | None:
         is_open_name = _is_name(value) and not is_random(value) and not is_password
         is_secret = is_closed or not (_is_code(value, text[end : end + 1], sign) or is_open_name)
         is_secret = is_secret and (sign[-1] != "[" or is_random(value))
-        if not is_closed and _compiled(r"[A-Z][a-z]").match(behind.group("suffix")):
-            is_secret = is_secret and (_kinds(value) == 3 or is_random(value) or not value.isalnum())
     if quote and text[end : end + 1] == " " and not _shape(value):
         return None  # the first word of a label
     if is_secret and is_cut:
@@ -560,11 +577,11 @@ def _setting(text: str, name: Match[str]) -> tuple[int, int] | None:
         value = text[start : max(start, end)]
         if behind["given"] and _compiled(_APP_PASSWORD).fullmatch(value) and not _FUNCTION_WORDS.intersection(value.split()) and len(_words(value)) < 3:
             return start, end
-        is_setting = behind["given"] is not None or not quote or (((key.isupper() and sign[-1:] == ",") or (sign == "(" and _chosen(value) > 2)) and not value.islower()) or text[max(0, line, name.start() - 30) : name.start()].lstrip().startswith("define(")
+        is_setting = behind["given"] is not None or not quote or sign.endswith("value=") or (((key.isupper() and sign[-1:] == ",") or (sign == "(" and _chosen(value) > 2)) and not value.islower()) or text[max(0, line, name.start() - 30) : name.start()].lstrip().startswith("define(")
         has_digit = any(map(str.isdigit, value))
-        if " " in value and (has_digit or key.isupper() or key in ("psk", "passphrase") or text[name.start() - 1] == "_"):
+        if " " in value and (has_digit or key.isupper() or key.lower() in ("psk", "passphrase") or text[name.start() - 1] == "_"):
             words = _compiled(r"[^\W\d_]+").findall(value.lower())
-            is_label = not value[0].islower() or not (_NO_CHOICE | (_JOINS if has_digit else set())).isdisjoint(words) or _compiled(_NAME).search(value) or "\n" in value
+            is_label = not _compiled(r"[\w'’,-]+(?: [\w'’,&-]+)+[!?.]?").fullmatch(value) or not (value[0].islower() or key.isupper() or key.lower() in ("psk", "passphrase")) or not (_NO_CHOICE | (_JOINS if has_digit else set())).isdisjoint(words) or _compiled(_NAME).search(value) or "\n" in value
             return (start, end) if is_setting and len(words) > 1 and not is_label else None
     else:
         found = _compiled(r"[^\s\"'`,;<>(){}\[\]&]{5,64}").match(text, start)
@@ -576,6 +593,7 @@ def _setting(text: str, name: Match[str]) -> tuple[int, int] | None:
         is_setting = (is_variable and text[end : end + 1] not in ("(", "[", ".")) or bool(is_alone and is_data and not is_word)
     lowest = 3 if (key == "pass" and line == name.start() and not quote) or (not is_password and not is_variable) else 1
     is_literal = (behind["given"] or "").strip() in ("=", "=>") and (sign != "=" or behind["given"] == "=") and (is_variable or _compiled(r"[\w.]*\Z").match(text, line, name.start()) is not None)
+    is_literal = is_literal or (bool(quote) and _TECHNICAL.isdisjoint(_parts(value)))
     return (start, end) if is_setting and _chosen(value, is_literal=is_literal) >= lowest else None
 
 
@@ -663,7 +681,7 @@ MAX_LINE = 2000
 MAX_ROWS = 1000
 """Rows that are searched below a table's heading."""
 
-_HEADING = r"(?i)[ \t*`\"']{0,30}(?:[\w-]{1,20}[ _-]){0,3}(?:passwords?|passwd|passphrase|pass|pwd|pw|pin|puk|secret|token|api[ _-]?key|secret[ _-]?(?:access[ _-]?)?key|access[ _-]?token|credentials?|passwort|kennwort|contraseña|mot de passe|senha|пароль|密码|パスワード)[ \t*`\"']{0,30}"
+_HEADING = r"(?i)[ \t*`\"']{0,30}(?:[\w-]{1,20}[ _-]){0,3}(?:passwords?|passwd|passphrase|pass|pwd|pw|psk|pin|puk|secret|token|api[ _-]?key|secret[ _-]?(?:access[ _-]?)?key|access[ _-]?token|credentials?|passwort|kennwort|contraseña|mot de passe|senha|пароль|密码|パスワード)[ \t*`\"']{0,30}"
 
 
 _USER_HEADING = r"(?i)\b(?:user|username|login|benutzer|usuario|utilisateur|zugang|account)\b"
@@ -710,7 +728,7 @@ def _table_cells(text: str, headings: list[tuple[int, int]]) -> Iterator[tuple[i
             kind = columns.get(column)
             is_sure = any(_is_sure_cell(value, is_password=bool(kind)) for _, _, value in values)
             for begin, stop, value in values:
-                is_chosen = is_sure and (_chosen(value, is_literal=True) or " " in value)
+                is_chosen = is_sure and (_chosen(value, is_literal=True) or " " in value or (value.isdigit() and len(value) > 5))
                 if _shape(value) > 1 or is_chosen or (kind is None and value.isdigit() and len(value) > 3):
                     yield begin, stop
 
@@ -782,29 +800,30 @@ REACH = 100
 THRESHOLD = 7
 """Points that make a value a secret: those of its name, of what stands around it, and of its shape."""
 
-_QUIET_ONLY = frozenset(("weak", "place", "code", "talk"))
+_QUIET_ONLY = frozenset(("weak", "place", "code", "talk", "hint"))
 """Kinds of names that head no table, and no value that stands alone."""
 
 # Points of the words that name a secret. They are added to those of the evidence and of the shape.
-_NAME_POINTS = {"strong": 3, "key": 2, "weak": 1, "talk": 2, "pin": 4, "code": 2, "place": 1, "phrase": 0}
+_NAME_POINTS = {"strong": 3, "key": 2, "weak": 1, "talk": 2, "pin": 4, "code": 2, "place": 1, "phrase": 0, "hint": -9}
 _CODES = r"(?:door|access|entry|gate|alarm|security|verification|confirmation|sms|2fa|mfa|otp|two[- ]factor|reset|sign[- ]?in|authenticat\w{2,4}|one[- ]?time|unlock|pairing|login|pass|puk|pin|safe|lock|master|app|panel)[ -]\Z"
 
 _OF_CODES = r"[ ](?:d['’]|de |di |de la |du )(?:l['’])?(?:acc|ac[cè]|verif|vérif|segur|sécur|sicur|confirm|puerta|porta|porte|entr|alarm|desbloq|sms)"
 
 _IS = r"(?:\b(?:is|was|are|be|it'?s|ist|war|lautet|lauten|es|era|est|était|sea|um|är|er|je|là|i\.e\.,?|d\. ?h\.|namely|nämlich|just|answer|c'est|heißt|wäre|sera|será|fue|foi|ficou|está|to|set|uses?|nutzt|usa|enter|type|try|value|wert|теперь|jetzt)|(?:^|\s)(?:[èé]|היא|هي)|は|が|に|改成|换成|改为|이|가|是|为|です。|為|는|은|[:=：→—]|=>|->)"
+_NAME_AND_VALUE = r"[\w\"', :=-]{1,30}?\s{1,40}[\"']?(?:value|wert|valor|valeur)[\"']?(?:\s{0,9}[:=]\s?|\s{2,9})[\"']?"
 # What stands between a name and a value (gap; made, if people make such values up), before the name, or between a value and a name behind it (as).
 _EVIDENCE = (
-    ("gap", r"\A[\s\"'`*(\[{“「『«]{0,40}(?:default[ ])?\Z", 2),
+    ("gap", r"\A\]?[\s\"'`*(\[{“「『«]{0,40}>?(?:default[ ])?\Z", 2),
     ("gap", _IS + r"(?:[ ](?:now|just|currently|still|always|jetzt|nun|noch|ahora|agora|maintenant|simply)){0,2}(?:[ ]string(?:\(\d{1,4}\))?)?[\s\"'`*(“„「『«:$>]{0,4}\Z", 3),
     ("gap", r"\A(?:[\s|│*`]|</?\w[^<>]{0,60}>){1,40}\Z", 1),
     ("gap", r"\A(?:[\s*`]|</?\w[^<>]{0,60}>){0,40}(?:[|│]|</?\w[^<>]{0,60}>|reg_\w+[ ])(?:[\s|│*`]|</?\w[^<>]{0,60}>){0,40}\Z", 3),
     ("gap", r"--(?:body|value|data)[ =][\"']?\Z|<<<[ ]{0,3}[\"']?\Z|\A[ ][05789][ ]\Z|\.(?:fill|type|send_?keys|setvalue|fill_in)\([\"']\Z", 4),
     ("gap", r"<\((?:echo|printf)[ ][\"']?\Z", 7),
     ("gap", r"\A[\"'`]?(?:,[ ]?|[ ]?/[ ]?)[\"'`]?\Z|[\w\"'`][ ]?/[ ][\"'`]?\Z", 3),
-    ("behind", r"\A[\"'`]?[ ]to[ ]", 2),
+    ("behind", r"\A[\"'`]?[ ]to[ ]|\A#(?!\w)", 2),
     ("behind", r"\A[^\n]{0,12}\b(?:by|via|per|par|por)[ ](?:sms|e-?mail|text)\b", 2),
-    ("gap", r"(?:\b(?:with|as|mit|als|con|com|avec|por)|\((?:currently|now|jetzt))[\s\"'`*(]{0,4}\Z", 2),
-    ("gap", r"[.!?][\s\"']", -1),
+    ("said", r"(?:chang|cambi|wijzig|änder|setz|modifi|zmieni|alter|muda|ændr|endr|измен|помен)[^\n]{0,90}[ ](?:to|a|à|in|al|en|para|em|naar|auf|op|till?|på|na|на)[ ][\"'`„“«*]{0,3}\Z", 8),
+    ("gap", r"(?:\b(?:with|as|auf|mit|als|con|com|avec|por)|\((?:currently|now|jetzt))[\s\"'`*(]{0,4}\Z", 2),
     ("gap", r"\A[_.?&/-](?:\w|\Z)", -4),
     ("made", r"(?:@|\?\w|://)\S*\Z|\b(?:must|should|shall|can|may|cannot|muss|soll|debe|doit|needs? to|has to)\b", -6),
     ("gap", r"\A[ _-]?(?:encod|polic|hash|field|reset|manager|strength|length|rule|input|prompt|form|valid|check|stor(?:e|age)\b|file|env|var|setting|option|flag|param|type|generat|algorithm|auth|protect|page|flow|grant|requirement|history|expir|column|handl|provider|backend|servic|util|helper|component|modul|schema|model|class|function|method|endpoint|route|support|login|count|digit|rotation|change\b|update\b)", -3),
@@ -817,14 +836,12 @@ _EVIDENCE = (
     ("gap", r"[,;|{}\n]\s*[\w\"'.()\]-]+(?:\s+[\w\"'.()\]-]+){0,7}\s?[:=：]\s?[\"']?\Z", -3),
     ("before", r"\{\{[^}]*\Z", -6),
     ("gap", r";base64,\Z|enc\[|\b(?:file|ids?|etag|commit|sha\d{0,3}|hash|digest|ref|trace|request|req|job|build|see|in|at|by|or|branch|tag|run|version|image|using|user|username|host|port|hashed with)[ :#=\"'`]{1,4}\Z|(?:id|_by|commit|hash|sha\d{0,3}|digest|etag)[\"'`]{0,2}\s?[:=][ \"'`]{0,2}\Z", -6),
-    ("gap", r"\A[\"'`],\s{0,8}[\"'`]\Z|\A[\"',]{1,3}\s{1,40}[\"']?value[\"']?\s?[:=]\s?[\"']?\Z", 3),
-    ("before", r"[?&]\Z", 1),
+    ("gap", r"\A[\"'`],\s{0,8}[\"'`]\Z|\A" + _NAME_AND_VALUE + r"\Z", 3),
     ("before", r"\b(?:get|show|find|read)[ -](?:[a-z]+-)?\Z", -3),
     ("before", r"(?:^|[\s\"'(\[])--?(?:[a-z][\w-]{0,30})?\Z", 3),
     ("as", "", -2),
     ("as", r"\A[\"'`!?)]{0,3}[,;]?[ ](?:as|for|is|was|that was|which (?:is|was)|als|comme|como|come|ist|war|es|(?:when|where|if|wherever)[ ](?:it|you|he|the)\b[^.!?]{0,30}\basks?[ ]for)(?:[ ](?:the|its|our|my|your|das|die|der|mein|la|le|el|a|an|o|old|new|right|current|default|admin|root|correct)){0,3}[ ](?:[\w-]{1,20}[ ]){0,2}\Z", 6),
-    ("as", r"\A[\"'`]?(?:[);,]|\.\w{1,12}\(\)){0,6}\s{1,8}(?://|\#|/\*|<!--)[ ][^\n]{0,30}\Z", 5),
-    ("as", r"\A[\"'`!?)]{0,2}[ ]\((?:[\w']{1,15}[ ]){0,3}\Z", 5),
+    ("as", r"\A[\"'`]?(?:[);,]|\.\w{1,12}\(\)|</\w{1,30}>){0,6}\s{1,8}(?://|\#|/\*|<!--)[ ][^\n]{0,30}\Z", 5),
 )  # fmt: skip
 
 
@@ -832,11 +849,11 @@ _EVIDENCE = (
 _NEXT_LINE = r"[ \t]*(?:[ \t][|>][+-]?\d?[ \t]*)?\n\s{0,40}(?:(?:`{3}\w*|[-=*]{3,})[ \t]*\n\s{0,40})?(?:[>+|*#-]{1,3}[ \t]|\d{1,6}[→:)\t|]|=>|<\w{1,12}>|string\(\d{1,3}\)|\[[\w :.-]{2,30}\][ \t]|[ \t])*[\"'`]{0,3}\Z"
 _LINE_AND_NEXT = r"[^\n]*(?:\n\s{0,40}(?:(?:`{3}\w*|[-=*]{3,})[ \t]*\n\s{0,40})?[^\n]*)?"
 _AS_HEADING = r"[^\n]*\bcopy\b[^\n]*|[\"'`*#:.)\]}]{0,3}(?:(?: [^\W\d_]{1,20}){1,3}| (?:for|of|für|de|pour|para)[^.!?\n]{0,30})?"
-_HANDS_OVER = r"(?:\b(?:with|mit|con|com|avec|just|answer|to|auf)[ ]|[:=→][ ])[\"'`„“«]{1,2}\Z|(?:\b(?:and|und|e|y|et)|/)[ ][\"'`„“«]{0,2}\Z"
+_HANDS_OVER = r"(?:\b(?:with|mit|con|com|avec|just|answer|to|auf|is|ist|lautet|est|es)[ ]|[:=→][ ])[\"'`„“«]{1,2}[ ]?\Z|(?:\b(?:and|und|e|y|et)|/)[ ][\"'`„“«]{0,2}\Z"
 _HANDS_A_NUMBER_OVER = r"(?:\b(?:with|mit|con|com|avec|just|answer|to|auf)|[:=→])[ ]\Z"
 # Names whose value can be digits alone.
-_IS_PASSWORD = r"(?:wi-?fi|wlan)[ -][kcs]|code[ ](?:du[ ])?wi|schlüsselinhalt|secret[ ](?:key[ ])?[=:(]|pin[ ]eingeben|key(?:[ ]content|[ ]')|pass(?:[wpc]|e?(?![a-z]))|wpa|pwd|pw|psk|securestring|masterauth|mdp|kennwort|senha|contrase|clave|wachtwoord|heslo|parola|şifre|lösenord|has[lł]o|пароль|[\u3040-\ud7af]"
-_OF_DIGITS = r".*(?:pin|puk|tan|otp|code|código|codigo)|passw\w{1,3}|p(?:ass)?w\w?|kennwort|senha|contrase\w{1,2}|clave|[\u3040-\ud7af]+|.*schlüssel"
+_IS_PASSWORD = r"(?:wi-?fi|wlan|wireless|network)[ -][kcs]|code[ ](?:du[ ])?wi|schlüsselinhalt|secret[ ](?:key[ ])?[=:(]|pin[ ]eingeben|key(?:[ ]content|[ ]')|pass(?:[wpc]|e?(?![a-z]))|wpa|pwd|pw|psk|securestring|masterauth|mdp|kennwort|senha|contrase|clave|wachtwoord|heslo|parola|şifre|lösenord|has[lł]o|пароль|[\u3040-\ud7af]"
+_OF_DIGITS = r".*(?:pin|puk|tan|otp|code|código|codigo)|passw\w{1,3}|p(?:ass)?w\w?|kennwort|senha|contrase\w{1,2}|clave|[\u3040-\ud7af]+|.*schlüssel|(?:wi-?fi|wlan|wireless|network)[ -]\w+"
 
 
 def _spoken_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
@@ -853,8 +870,7 @@ def _spoken_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator
         if not shape and may_be_chosen:
             is_apart = text[start - 1 : start] in tuple("\"'`“„「«") or _compiled(r"[ ]?(?:\n|\Z)").match(text, end)
             value = text[start:end]
-            is_dotted = _compiled(r"(?=\S*[A-Z])[A-Za-z][a-z]{3,}\.[A-Za-z][a-z]{3,}").fullmatch(value) and text[start - 2].isalpha()  # in a sentence, it is no code
-            shape = (_chosen(value, is_literal=bool(is_dotted)) > (1 if is_apart or is_dotted else 2)) * (1 + (_kinds(value) == 3 or (not value.isalnum() and any(map(str.isdigit, value)))))
+            shape = (_chosen(value) > (1 if is_apart else 2)) * (1 + (_kinds(value) == 3 or (not value.isalnum() and any(map(str.isdigit, value)))))
         if not shape:
             continue
         around = [name for name in names[max(0, last - 4) : last + 2] if start - 2 * REACH < name.start() < start or end <= name.start() < end + REACH]
@@ -901,31 +917,64 @@ def _random_candidates(text: str, names: list[Match[str]]) -> Iterator[tuple[int
                 yield from (value.span() for value in _compiled(_CANDIDATE).finditer(text, start, end + (5 if end - start == 3 else 2)) if value.start() < end)
 
 
-# A sign inside a word, or a number and a sign behind one, and what alone on its line can be a password.
-_ODD_SIGN = r"[&%!*^~$#+](?:(?<=[^\W_][&!*^~])(?=[^\W_])|(?<=[^\W_]%)(?![0-9a-fA-F]{2})(?=[^\W_])|(?<=\d\d[!$*#&+])(?=[\s\"'`.,;)]|\Z))"
-_ALONE = r"(?m)^[ \t>]{0,8}([^\s\"'`<>()\[\]{}|=/\\]{7,40})[ \t\r]*$"
+# What a line holds alone, in a list, or in a chat, and what stands last in it.
+_ALONE = r"(?:" + _CHAT + r")?[ \t>•–-]{0,12}(?:\* )?(?:[\"'`]|\*\*){0,2}(?P<value>[^\s\"'`<>()\[\]{}|=/\\]{6,40}?)[\"'`*]{0,3}[.]?[ \t\r]*(?:[ ]\([^()\n]{1,60}\)[ \t\r]*)?(?=\n|\Z)"
+_LAST = r"(?![^\n]*\w[(\[])(?:" + _CHAT + r")?[^\n{};=<>$\\|]{0,200}(?:[:,(/–→-]|\b(?:just|it'?s|also|so|i\.e\.))[ ][`„“«*]{0,3}(?P<value>[^\s\"'`<>()\[\]{}|=/\\]{6,40}?)[\"'`”»*)]{0,3}[.]?[ \t\r]*(?:[ ]\([^()\n]{1,60}\)[ \t\r]*)?(?=\n|\Z)"
+
+# A line of prose, a word of it, and a word that stands out; what names a thing before a value.
+_IS_PROSE = r"(?![^\n]*(?:[\"'][,:)\]]|\w[(\[]))(?![ \t]*#\w)(?![ \t]*[$%❯➜>#/*+-]{1,3} ?\w+ --?\w)(?:[^\n{};=<>$\\|]|(?<=\w)\$)*(?:\n|\Z)"
+_WORD_IN_PROSE = rf"(?<![^{_END}“„「『(])[^\W_][^{_END}“„(){{}}\[\]/@:]{{7,40}}(?![^{_END}.:)!?]|[.:)!?]\w)"
+_STANDS_OUT = r"[^\W\d_]{3,}\d\d+[!$*#&+]\Z|[A-Z][a-z]{2,}(?:[!%*^~][A-Z]?[a-z]{2,})+\Z|(?=.*[^\W_][^\W\d_](?:[&%!*^~$#]|\+(?=.*[A-Z]))[^\W_])|(?=[^\W\d_].*(?:[^\W\d_][-_.]|[-_.][^\W\d_]))(?=.*[A-Z][a-z])(?=.*\d)(?=.*[^\W\d_]{3})|[^\W\d_]{3,}\d+[A-Z][a-z]{2}|(?=.*[a-z]\d|.*\d[a-z])(?=.*[A-Z]\d|.*\d[A-Z])(?=.*[a-z][A-Z]|.*[A-Z]{2}).{10,40}\Z"
+_THINGS = r"(?:branch(?:es)?|tags?|versions?|releases?|tickets?|issues?|hosts?|servers?|machines?|models?|runs?|commits?|files?|folders?|images?|builds?|user[- ]?(?:names?|id)|users?|nutzer(?:name)?|benutzer(?:name)?|usuario|utilisateur|accounts?|customers?|kunden\w*|konto|compte|cuenta|ids?|ref|room|sprint|regions?|roles?|groups?|types?|names?|titles?|plans?|projects?|themes?|ssids?|serial|firmware)"
+_NAMES_A_THING = r"(?i)(?:\b(?:" + _THINGS + r"|code|from|called|named|heißt|see|in|on|at|by|for|of|via)[ :]{1,2}|\n[ \t>*-]*" + _THINGS + r":?\n[ \t]*)[\"'`*(]{0,2}\Z|" + _PUBLIC_LABEL.removeprefix("(?i)")
+# Parts by which somebody's password differs from a name: numbers behind words, signs inside, and more of it where nothing else is in the line.
+_TELL = r"(?s).*(?:(?:[^\W\d]{3}|[-_.])\d\d|[^\W\d_]{3}\d+[A-Z]|[-_.]\d\Z|[!&%*^~$#][^\W_]|\+(?=.*[A-Z])[^\W_]|(?:\d|[-_.&][^\W\d_]+)[!$#]\Z)|(?=.*[A-Z]).*[-_][^\W\d_]{3,}\d\Z"
+_TELL_ALONE = _TELL + r"|(?=.*[^\W\d_]{4})(?=.*[-_.A-Z])(?=.*\d[^\W\d_]|.*\d[-_.][^\W\d_]{2})|(?=.*[A-Z])[^\W\d_]{2,}(?:-[^\W\d_]{2,}){2,}\Z|[^\W\d_]{2,}(?:-[^\W\d_]{2,}){3,}\Z"
+_LISTS_NAMES = _LISTS + r"|(?:^|[|;&] ?)(?:sudo )?(?:docker|kubectl|git|gh|npm|pip\d?|apt|systemctl|ps|tmux|helm|brew|cd|mkdir)\b(?! login)"
 
 
-def _unmistakable(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
-    """Yield what only a password looks like, in the paragraph of a word for passwords or for logging in."""
-    hints = [name.start() for name in names if name.lastgroup in ("talk", "place") or (name.lastgroup in ("strong", None) and name[0] not in ("pass", "token", "secret"))]
-    for sign in _compiled(_ODD_SIGN).finditer(text) if hints else ():
-        start = _compiled(rf"[^{_END}“„「『«（(\[]*\Z").search(text, max(0, sign.start() - 40), sign.start()).start()  # type: ignore[union-attr]
-        end = _compiled(rf"[^{_END}]*").match(text, sign.start()).end()  # type: ignore[union-attr]
-        yield from _near_hint(text, hints, start, end, 3)
-    for alone in _compiled(_ALONE).finditer(text) if hints else ():
-        yield from _near_hint(text, hints, *alone.span(1), 4)
+def _handed_over(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
+    """Yield what looks made up as a password in the line of a word for passwords or for logging in, and in the next four."""
+    done = 0
+    for name in names:
+        if name.lastgroup not in ("talk", "place", "hint", "strong", None) or name[0] in ("pass", "token", "secret"):
+            continue
+        at = name.start()
+        line = text.rfind("\n", max(0, at - 2 * REACH), at) + 1 or max(0, at - 2 * REACH)
+        prompt = _compiled(_PROMPT).match(text, line)
+        if prompt and _compiled(_LISTS_NAMES).search(text, prompt.end(), text.find("\n", line) % (len(text) + 1)):
+            continue
+        if name.lastgroup in ("strong", None):  # the line before it, too
+            line = text.rfind("\n", max(0, line - REACH), max(0, line - 1)) + 1 or line
+        for part in islice(_compiled(r"[^\n]{0,400}(?:\n|(?!\S))|[^\n]{400}").finditer(text, max(done, line)), 5):
+            start, end = part.span()
+            if start > at + 4 * REACH:
+                break
+            done = end
+            last = _compiled(_ALONE).match(text, start, end) or _compiled(_LAST).match(text, start, end)
+            is_prose = start <= at + 2 * REACH and _compiled(_IS_PROSE).match(text, start, end)
+            words = [*([last.span("value")] if last else []), *(word.span() for word in _compiled(_WORD_IN_PROSE).finditer(text, start, end) if is_prose)]
+            for number, span in enumerate(words):
+                begin, stop = _trimmed(text, *span)
+                is_last = last is not None and not number
+                is_telling = is_last or _compiled(_STANDS_OUT).match(text, begin, stop)
+                if is_telling and _is_made_up(text[begin:stop], is_alone=is_last and name.lastgroup != "hint") and not _compiled(_NAMES_A_THING).search(text, max(0, start - 30), begin):
+                    yield begin, stop
 
 
-def _near_hint(text: str, hints: list[int], start: int, end: int, lines: int) -> Iterator[tuple[int, int]]:
-    start, end = _trimmed(text, start, end)
-    at = bisect(hints, start)
-    before, behind = hints[at - 1] if at else -4 * REACH - 1, hints[at] if at < len(hints) else end + REACH
-    is_near = start - before < 3 * REACH and text.count("\n", before, start) < lines
-    is_near = is_near or (behind - end < REACH and text.count("\n", end, behind) < 5 - lines)
-    value = text[start:end]
-    if is_near and len(value) > 7 and not _compiled(r"\d|[A-Z]{1,2}&").match(value) and (lines < 4 or not value.isalnum() or is_random(value)) and text[start - 1 : start] != "=" != text[end : end + 1] and _chosen(value) > 2 and (_kinds(value) == 3 or _compiled(r"[^\W\d_]{4,}\d{2,}[!$*#&+]").fullmatch(value) or _compiled(r"[A-Z][a-z]{2,}(?:[!%*^~][A-Z]?[a-z]{2,})+").fullmatch(value)) and not _compiled(_NOT_PRINTED).match(value):
-        yield start, end
+def _parts(value: str) -> list[str]:
+    return [part.lower() for part in _compiled(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+").findall(value)]
+
+
+def _is_made_up(value: str, *, is_alone: bool = False) -> bool:
+    """Return whether `value` is what somebody made up as a password rather than the name of a thing."""
+    parts = _parts(value)
+    if not parts or max(map(len, parts)) < 3 or not _TECHNICAL.isdisjoint(parts) or value[1:].isupper() or _compiled(rf"[A-Za-z]{{2,8}}_\w{{16,}}\Z|\S*\d\.\d|(?:[a-z\d-]+\.)+[a-z][a-z\d-]+\Z|\S+\.(?:\w{{2,4}}#|_)|{_NOT_PRINTED}").match(value):
+        return False
+    if _shape(value) > 2:
+        return True
+    is_literal = _compiled(r"(?=.*[A-Z])(?=.*\d)[^\W_].*|[a-z]{6,}_\d\d+").fullmatch(value) is not None
+    return _compiled(_TELL_ALONE if is_alone else _TELL).match(value) is not None and _chosen(value, is_literal=is_literal) > 2
 
 
 _NAMED_USER = r"[\"'`*]{0,3}(?P<user>[\w.+-]{2,40}(?:@[\w.-]{3,40})?)[\"'`*]{0,3}"
@@ -959,8 +1008,9 @@ _PHRASE = (
     + _IS
     + r"[\s\"'`“„「*]{0,20}|(?<=phrase)(?:[\"'`]?[ ]|>)|:?[ ]?\n\s{0,8}(?:[>|*-][ ])?)" + _WORDS + r"(?=[\"'`”」,;!?<]|\.(?:\s|\Z)|[ ]?\n|\Z)"
 )
+_SEED = r"(?:[^\n]{0,120}\n){0,3}?[^\n]{0,60}?(?<![^\s:\"'`.)])((?:[a-z]{3,8}(?:[ ,|]{1,3}|[ ,|]{0,9}\n[ \t>|*-]{0,9})(?:#?\d{1,2}[.):]?[ \t]{1,3})?){11,23}[a-z]{3,8})(?![\w-])"
 _QUOTED_WORDS = r"[^\n\"'`“「]{0,60}[\"'`“「]{1,3}" + _WORDS + r"(?=[\"'`”」])"
-_QUOTED_CHOICE = r"\w{0,6}[ ](?:is[ ]|=[ ])?[\"“'`](?=[^\n\"”'`]{0,30}\d)(?=\S{1,20}[ ])([^\W_][^\n\"”'`]{5,30})[\"”'`]"
+_QUOTED_CHOICE = r"\w{0,6}[ ](?:[^\n\"”'`]{0,40}\b(?:is|to|ist|auf|est|es)[ ]|=[ ])?[\"“'`](?=[^\n\"”'`]{0,30}\d)(?=\S{1,20}[ ])([^\W_][^\n\"”'`]{5,30})[\"”'`]"
 _APP_PASSWORD = r"(?<![\w-])(?![0-9a-f -]{19})((?:[a-z0-9]{4}[ -]){3}[a-z0-9]{4})(?![\w-]| \w)"
 _PHRASED = r"pass[_ -]?phrase|frase[ -]?(?:senha)?|.*(?:phrase|mnemonic|seed|words?|wallet|metamask)|passw"
 _FUNCTION_WORDS = frozenset((
@@ -979,9 +1029,14 @@ def _passphrases(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]
         if name[0].startswith("passw"):
             found = _compiled(_QUOTED_WORDS).match(text, end) or _compiled(_QUOTED_CHOICE).match(text, end) or _compiled(_APP_PASSWORD).search(text, end, end + REACH)
         else:
+            seed = _compiled(_SEED).match(text, end) if name.lastgroup == "phrase" else None
+            if seed and _FUNCTION_WORDS.isdisjoint(re.findall("[a-z]+", seed[1])):
+                yield seed.span(1)
+                done = seed.end()
+                continue
             found = _compiled(_PHRASE).match(text, end)
             found = _compiled(_QUOTED_WORDS).match(text, end) if found and _FUNCTION_WORDS.intersection(found[1].split()) else found
-        if found is None or (found.re.pattern == _APP_PASSWORD and len(_words(found[1])) > 2):
+        if found is None or (found.re.pattern == _APP_PASSWORD and len(_words(found[1])) > 2 and not (text[found.start() - 1] == "\n" == text[found.end() : found.end() + 1])):
             continue
         words = re.split("[ ._-]", found[1])
         is_prose = found.re.pattern == _QUOTED_CHOICE and not (_NO_CHOICE | _JOINS).isdisjoint(re.split(r"\W+", found[1].lower()))
@@ -1034,7 +1089,7 @@ def _points(lowered: str, name: Match[str], outer: int, start: int, end: int, *,
         gap = lowered[name_end : max(name_end, start)]
         if kind not in ("talk", "place") or name[0] == "ssid" or lowered[start:end] == lowered[start:end].upper() or not (_compiled(_HANDS_OVER).search(gap) or (lowered[start:end].isalnum() and _compiled(_HANDS_A_NUMBER_OVER).search(gap))):
             return -THRESHOLD
-    if kind not in ("strong", "key") and _compiled(_UUID).fullmatch(lowered, start, end):
+    if (kind not in ("strong", "key") or at >= start) and _compiled(_UUID).fullmatch(lowered, start, end):
         return -THRESHOLD
     if kind == "key":
         points += (_compiled(_OPENS).search(before) is not None) - 5 * (_compiled(_IS_UNIQUE).search(before) is not None)
@@ -1048,7 +1103,7 @@ def _points(lowered: str, name: Match[str], outer: int, start: int, end: int, *,
             return -THRESHOLD
     else:
         gap = lowered[name_end : outer if name_end <= outer else start]
-        if "\n" in gap and not _compiled(r"[\"',]{1,3}\s{1,40}[\"']?value[\"']?\s?[:=]\s?[\"']?").fullmatch(gap):
+        if "\n" in gap and not _compiled(_NAME_AND_VALUE).fullmatch(gap):
             below = _compiled(_NEXT_LINE).search(gap)
             if below is None:
                 return -THRESHOLD
@@ -1063,7 +1118,7 @@ def _points(lowered: str, name: Match[str], outer: int, start: int, end: int, *,
             return -THRESHOLD
         if kind == "key" and points < 3 and not lowered[start:end].strip(HEX) and not _compiled("[:=]").search(gap):
             return -THRESHOLD
-        places = {"gap": gap, "before": before, "behind": lowered[end : end + 40], **({"made": gap} if is_made_up else {})}
+        places = {"gap": gap, "before": before, "said": before + gap, "behind": lowered[end : end + 40], **({"made": gap} if is_made_up else {})}
     if kind in ("talk", "place") and _compiled(r"[^{}()\[\]<>=;/\\\n]*").fullmatch(places.get("gap", "=")):
         points += 1
     rows = (row for row in _EVIDENCE if row[0] in places)
@@ -1174,7 +1229,7 @@ def is_random(value: str) -> bool:
         return True
     if len(value) >= 20 and value.islower() and value.isascii() and value.isalnum() and not value.isalpha():
         return True
-    if len(value) >= 10 and value.isalpha() and not value.islower() and 2 * sum(value[at : at + 2].lower() in _PAIRS for at in range(len(value))) < len(value):
+    if len(value) >= 10 and value.isascii() and value.isalpha() and not value.islower() and 2 * sum(value[at : at + 2].lower() in _PAIRS for at in range(len(value))) < len(value):
         return True
     changes = 0
     before = last = ""

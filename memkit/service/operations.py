@@ -254,7 +254,7 @@ class Operations:
     def _before_edit(
         self, moments: Moments, project: Project, asked: Arguments, shown: Collection[str]
     ) -> list[Pointer]:
-        """Return the newest decision about `file`, an absolute path, when a session first edits it."""
+        """Return a decision about `file`, an absolute path, when a session first edits it."""
         file, session = encodable(str(asked["file"])), str(asked["session"])
         offered = self._edited.get((session, file))
         if offered is not None and (not offered or offered in shown):  # else it came too late

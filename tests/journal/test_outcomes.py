@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memkit.journal.tool_lines import OUTCOME_CHARACTERS, telling_line
+from memkit.journal.tool_lines import FAILED_CHARACTERS, OUTCOME_CHARACTERS, telling_line
 from tests.ci import examples
 
 HOOK = "╭──────╮\n│ 🥊 lefthook v1.12.3 │\n╰──────╯\n┃ biome ❯\nsummary: (done in 0.9 seconds)\n✔️ biome (0.2 seconds)"
@@ -45,8 +45,13 @@ def test_the_result_of_a_call(result: str, line: str) -> None:
          "error: could not apply fb89908... fix: types"),
         ("Exit code 1\nTraceback (most recent call last):\n  File \"a.py\"\nKeyError: 'port'", "KeyError: 'port'"),
         ("Environment variables loaded from .env\nChecked 88 files\nFound 2 errors.", "Found 2 errors."),
-        ("The user doesn't want to proceed with this tool use. The tool use was rejected",
-         "The user doesn't want to proceed with this tool use."),
+        ("The user doesn't want to proceed with this tool use. It was rejected (eg. if it was a file edit). STOP what",
+         "The user doesn't want to proceed with this tool use. It was rejected (eg. if it was a file edit)."),
+        ("Exit code 1\n* What went wrong:\nExecution failed for task ':app:ksp'.\n> SDK location not found.\n\n* Try:\n> Run it",
+         "SDK location not found."),
+        ("FATAL EXCEPTION: main\nE App: java.lang.RuntimeException: Exception while computing it\nE App: Caused by: a.StateException: no data",
+         "E App: Caused by: a.StateException: no data"),
+        ("Exit code 1\n│ Error: no lock\n│ Lock Info:", "Error: no lock"),
         ("Exit code 1", ""),
         ("orders: 0 missing\nimages: 37 missing", "images: 37 missing"),
     ],
@@ -64,6 +69,6 @@ def test_the_first_line_of_a_report() -> None:
 def test_it_is_a_line_of_the_result(result: str) -> None:
     for has_failed in (True, False):
         line = telling_line(result, has_failed=has_failed)
-        assert len(line) <= OUTCOME_CHARACTERS
+        assert len(line) <= (FAILED_CHARACTERS if has_failed else OUTCOME_CHARACTERS)
         assert "\n" not in line
         assert "\x1b" not in line

@@ -39,6 +39,8 @@ def test_the_family_of_a_command(command: str, expected: str) -> None:
         ("Error: release 'loam-one' failed and was rolled back: timed out while it waited for the condition", "Error: release 'loam-two' failed and was rolled back: timed out while it waited for the condition"),
         ("pod 'ingest-7d9f' exceeded its quota", "pod 'ingest-81ab' exceeded its quota"),
         ("Error: Cannot process file src/Results.tsx: Support for the experimental syntax …", "Error: Cannot process file src/a/Profile.tsx: Support for the experimental syntax 'decorators' isn't enabled"),
+        ("ERROR [etl.loader] The partition of the snapshot is locked by another …", "load-2  | FATAL: The partition of the snapshot is locked by another writer; retry"),
+        ("Error: sync failed: An error occurred while it looked for plugins: listed in plugins.toml, but absent from vendor: geo", "FATA[0003] sync failed: Error: listed in plugins.toml, but absent from vendor: maps"),
         ("ERROR tests/a.py::test_hold - ConnectionRefusedError: [Errno …", "ERROR tests/b/c.py::test_other_one - ConnectionRefusedError: [Errno 111] Connect call failed"),
     ],
 )
@@ -56,6 +58,9 @@ def test_numbers_paths_hashes_and_quotes_do_not_tell_failures_apart(one: str, ot
         ("error TS2339: the type of this argument is wrong", "error TS2322: the type of this argument is wrong"),
         ("ERROR: Could not find a version that satisfies the requirement foo==1.2", "ERROR: Could not find a version that satisfies the requirement bar==1.2"),
         ("Error: Cannot find module '/a/one.js'", "Error: Cannot find module '/a/two.js'"),
+        ("viewer: error while loading shared libraries: libGLU.so.1: cannot open shared object file", "viewer: error while loading shared libraries: libxcb.so.1: cannot open shared object file"),
+        ("An error occurred (AccessDenied) when calling the GetObject operation: denied", "An error occurred (AccessDenied) when calling the CopyObject operation: denied"),
+        ("Error response from the daemon of the cluster: the port is taken", "Error response from the daemon of the cluster: the name is reserved by another"),
         ("Error: Cannot find module 'sharp'", "Error: Cannot find package 'yaml' imported"),
     ],
 )
@@ -68,12 +73,15 @@ def test_names_codes_and_options_tell_failures_apart(one: str, other: str) -> No
     ["1 failed, 2 passed", "Exit code 1", "assert 1 == 2", "ls: /a/b: No such file or directory", "[lint:go] ERROR task failed", "Sibling tool call errored", "panic: runtime error: index out of range [5]"],
 )
 def test_a_message_without_a_cause_tells_nothing(reason: str) -> None:
-    assert not failure_of(reason).tells
+    assert not failure_of(reason).matches(failure_of(reason))
 
 
 def test_the_last_exception_of_a_chain_identifies_the_failure() -> None:
     error = f"Exit code 1\nE   asyncpg.InterfaceError: lost\nE   {ERROR}\n1 failed, 2 passed in 0.5s"
     assert error_met(error, str).reason == f"E {ERROR}"
+    lines = "Exit code 1\nFAILURE: Build failed with an exception.\n> Broken class file of major version 70"
+    assert error_met(lines, str).matches(failure_of("parse error in phase 'check': Broken class file of major version 69"))
+    assert not error_met(lines, str).matches(failure_of("FAILURE: Build failed with an exception."))
     wrapped = "Exit code 1\n[lint] $ golangci-lint run\nmain.go:3: error: no such field\n[lint] ERROR task failed"
     assert error_met(wrapped, str).reason == "main.go:3: error: no such field"
 
@@ -81,8 +89,8 @@ def test_the_last_exception_of_a_chain_identifies_the_failure() -> None:
 YAML = "Bash `pytest -q` → failed: ModuleNotFoundError: No module named 'yaml'"
 
 
-def told(*lines: str) -> str:
-    way = way_past([read_call(line) for line in lines], failure_of(ERROR))
+def told(*lines: str, turns: str = "") -> str:
+    way = way_past([read_call(line) for line in lines], failure_of(ERROR).matches, turns)
     return way.text if way else ""
 
 
@@ -91,7 +99,13 @@ def test_the_steps_before_the_call_that_passed() -> None:
         "`pytest -q` failed: ModuleNotFoundError: No module named 'yaml'; "
         "it passed after `sed -i s/a/b/ x`, then Edit a.py"
     )
-    assert told(YAML, "Bash `cd x && pytest -q` → 2 passed").endswith("`cd x && pytest -q` passed when it was run again")
+    assert told(YAML, "Bash `cd x && pytest -q` → 2 passed").endswith("yaml'; `cd x && pytest -q` passed")
+    # Another command, after an edit in the same turn; the same command rather than one of its kind.
+    lines = YAML, "Edit a.py", "Bash `git commit -m x`", "Bash `make run` → up"
+    assert told(*lines, turns="aaaa").endswith("`make run` passed after Edit a.py, then `git commit -m x`")
+    assert "not solved" in told(*lines, turns="aaab")
+    lines = YAML, "Bash `pytest --version` → 8", "Edit a.py", "Bash `pytest -q` → 2 passed"
+    assert told(*lines, turns="aaaa").endswith("it passed after `pytest --version`, then Edit a.py")
     # What was run after a failure that came back did not help.
     assert told(YAML, "Edit a.py", YAML, "Edit b.py", "Bash `pytest -q` → 2 passed").endswith("it passed after Edit b.py")
 

@@ -147,6 +147,10 @@ def test_what_people_make_up_is_found(text: str) -> None:
         # People
         "<kim> tu as le mdp du wiki ?\n<lee> wiki / ⟦Tarte_Tatin59⟧", "[12.06.24, 18:22] Lena: was war nochmal das Passwort\n[12.06.24, 18:23] Jo: ⟦Rhabarber&Vanille⟧", "entra con anna@example.com e ⟦Pistacchio_Verde1⟧", "the login is ops@x.example + ⟦Sirene&Blaulicht⟧",
         "Der Benutzer meldet sich mit `⟦Absatz-Marke-61⟧` an.", "I set the Grafana admin to ⟦Herbstlaub2022⟧ last night", "Ich komme mit ⟦Herbst2023!⟧ nicht auf den Server, das Kennwort ist neu", "Le mot de passe est « ⟦bonjour_Paris1⟧ ».", "管理画面のログイン: admin / ⟦croissant_22⟧",
+        "Anna: wie geht der Zugang zum NAS?\nBen: user ben\nBen: ⟦Kastanie&Igel7⟧", "<kim> creds for the build box\n<kim> 10.1.1.7\n<kim> kim2 // ⟦Wal-w-Wodzie-8⟧", "ssh root@10.1.1.7 and use ⟦Buche7Rot⟧ there",
+        "open the zip with this:\n\n    ⟦plum-Compote-3310⟧\n\nsent separately", "la clave del router fue cambiada a ⟦Farola#Norte8⟧ ayer", "SSID  Hof\nWireless Key\n⟦48213377⟧", "alarm code is now ⟦482913⟧",
+        "gpg_passphrase = ⟦Vier Igel im Laub⟧", 'walletSeed = "x"\nseed of the wallet:\n1. ⟦velvet 2. organ 3. drift 4. maple 5. cousin 6. hazard\n7. rotate 8. silly 9. kitchen 10. plunge 11. arctic 12. beyond⟧',
+        ".a.example\tTRUE\t/\tTRUE\t1799999999\tr2\t⟦Kx8mQ2vLp9RwTz4nYc7BHd5sWq3j⟧", "BitLocker recovery key\n⟦402913-118273-550281-667120-093817-245609-781234-330918⟧",
         "test wallet, 12 words:\n⟦velvet organ drift maple cousin hazard rotate silly kitchen plunge arctic beyond⟧", 'the passphrase for the key, it is "⟦year useful sausage legal⟧".', "creds: anna logs in, then ⟦wJ3uZE0zJgDt⟧",
     ],
 )  # fmt: skip
@@ -164,6 +168,9 @@ def test_the_surroundings_name_a_secret(text: str) -> None:
         "https://user:pass@host/path?foo=bar#fragment", "set-root-password\nset-scheduling", "sign in with Google and GitHub", 'credentials: "same-origin"',
         "admin / settings", "# Login\n  flow: three-step-wizard\n  strategy: two-factor-auth", "$ vault kv list secret/prod\nadyen-api-key\nmaria-root-password", "#define GL_TOKEN 0x0702\n#define GL_KEEP  0x1E00", "ansible-playbook --ask-vault-pass --limit web-frontends-eu",
         "FDF81A1236DB426AFE5D2693 /* PasswordField.swift in Sources */", "users:\n  - name: web-admin\n    role: read-write-all", "    if len(token) > limit:\n        pass\nCURVES = {\n    Oid.SECP192R1: SECP192R1,", "the account is used by Platform-Team-2",
+        "$ git branch --list '*login*'\n  Sommer-Aktion-2024", "Login works in Otter-Browser12.4.1, not in Safari17.5-Beta2", "user: see ticket Warenkorb-Login-42", "ERR_PASSWORD = 'ERR_PASSWORD_TOO_SHORT'",
+        '"password": "パスワードを入力してください"', "password: TODO-ask-the-team", "password_hashing: pbkdf2_sha256", '<p data-token="design-token-gap-4">', "Query ID: 01b2f9a4-0604-8e1c-0000-4c510b2d7a3e (SHOW SECRETS)",
+        'token: "0x0eb9d704f43aac363b9e7c42de6db9ccc8ee03c5", // a contract\ntxHash: 0x' + "5b96c2197930785a" * 4, "Deployment: dpl_wGxh7kXuG4zux0jnhLWJrAD2c3AR", "passphrase: see the page in the wiki",
         "password: *db_password", '"forgot": "¿Olvidaste tu contraseña?"', "random_string(\n" + "\n \n" * 80,
     ],
 )  # fmt: skip
@@ -224,7 +231,7 @@ def test_lines_below_a_printing_command_are_read_once(monkeypatch: pytest.Monkey
     monkeypatch.setattr(secret_values, "_shape", lambda value: judged.append(value) or 0)
     monkeypatch.setattr(secret_values, "_chosen", lambda *_, **__: 0)
     redact("> password\nAb3xY9kL2q\n" * 50)
-    assert len(judged) < 200
+    assert len(judged) < 300
 
 
 @pytest.mark.parametrize(
