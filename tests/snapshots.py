@@ -17,6 +17,6 @@ def write_snapshot(
     """Write a snapshot of `rows` alone, and make it the current one."""
     ordered = sorted(rows, key=order)
     prepare(directory)
-    names = [write_rows(directory, ordered, dimensions, language)] if ordered else []
+    names = [write_rows(directory, ordered, dimensions, language, {})] if ordered else []
     entries = {source: Entry(state) for source, state in sources.items()}
-    write_manifest(directory, root, names, entries | entries_of(ordered, sources, 0))
+    write_manifest(directory, root, names, entries | entries_of(ordered, sources, 0), {})

@@ -21,7 +21,6 @@ from memkit.errors import EmbeddingError
 from memkit.text import encodable, one_line
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 class SentenceTransformersEmbedder:
@@ -67,8 +66,6 @@ class SentenceTransformersEmbedder:
         return cut_into_windows(text, max(1, limit), self._tokenize)
 
     def _encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        import numpy as np
-
         if not texts:
             return np.empty((0, self.dimensions), dtype=np.float32)
         found = self._model.encode(list(texts), show_progress_bar=False)

@@ -58,15 +58,13 @@ _MODELS = (
 
 def prefixes(model: str, query: str = AUTO, passage: str = AUTO) -> Prefixes:
     """Return `query` and `passage`; replace each that is `AUTO` by the known prefix of `model`."""
-    known = _find(model)
-    wanted = known.prefixes if known else NO_PREFIXES
+    wanted = _find(model).prefixes
     return Prefixes(wanted.query if query == AUTO else query, wanted.passage if passage == AUTO else passage)
 
 
 def tokens_read(model: str, default: int) -> int:
     """Return the most tokens of a text that `model` reads; `default` for an unknown model."""
-    known = _find(model)
-    return known.tokens if known else default
+    return _find(model).tokens or default
 
 
 def space(chosen: EmbeddingSettings) -> str:
@@ -84,9 +82,9 @@ def space(chosen: EmbeddingSettings) -> str:
     return name + (f" {passage!r}" if passage else "")
 
 
-def _find(model: str) -> _Model | None:
+def _find(model: str) -> _Model:
     name = model.rpartition("/")[2].lower()
-    return next((known for known in _MODELS if re.match(known.name, name)), None)
+    return next((known for known in _MODELS if re.match(known.name, name)), _Model("", 0))
 
 
 class Token(NamedTuple):

@@ -10,7 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -60,7 +60,7 @@ class EmbeddingService:
     keys: tuple[str, ...]  # environment variables; the first one that is set counts
     tokens: int  # how many an unknown model reads
 
-    def check(self, home: Home, chosen: EmbeddingSettings, environ: Mapping[str, str] = os.environ) -> str:
+    def check(self, home: Home, chosen: EmbeddingSettings) -> str:
         """Return the user's key, or "" if there is none and none is needed.
 
         Raise `EmbeddingError`, with advice, if the package or the key is missing.
@@ -72,7 +72,7 @@ class EmbeddingService:
                 f"the embedding provider {self.name} needs the package {self.package}; run "
                 f"`{how_to_add(self.name)}`"
             ) from error
-        key = find_key(with_keys(environ, home), self.keys, EmbeddingError)
+        key = find_key(with_keys(os.environ, home), self.keys, EmbeddingError)
         if needs_key(chosen) and not key:
             raise EmbeddingError(f"the embedding provider {self.name} needs a key; {how_to_set(self.name)}")
         return key
@@ -105,19 +105,15 @@ class EmbeddingService:
                 api_version=chosen.azure_api_version if is_azure else None,
             )  # fmt: skip
         if self.name == "google":
+            task = "RETRIEVAL_QUERY" if for_queries else "RETRIEVAL_DOCUMENT"
             return chroma.GoogleGeminiEmbeddingFunction(
-                model_name=model,
-                task_type="RETRIEVAL_QUERY" if for_queries else "RETRIEVAL_DOCUMENT",
-                api_key_env_var=variable,
-                vertexai=False,
+                model_name=model, task_type=task, api_key_env_var=variable, vertexai=False
             )
         if self.name == "voyage":
             return chroma.VoyageAIEmbeddingFunction(
-                model_name=model,
-                api_key_env_var=variable,
-                input_type="query" if for_queries else "document",
+                model_name=model, api_key_env_var=variable, input_type="query" if for_queries else "document",
                 truncation=False,  # report an error for a text that is too long
-            )
+            )  # fmt: skip
         return chroma.OllamaEmbeddingFunction(
             url=_ollama_url(chosen), model_name=model, timeout=_OLLAMA_SECONDS
         )
@@ -148,6 +144,7 @@ class RemoteEmbedder:
         """Raise `EmbeddingError` if the package or key is missing. Send nothing yet."""
         self._service = PROVIDERS[chosen.provider]
         self._key = self._service.check(home, chosen)
+        self._connect = cache(partial(self._service.connect, chosen, self._key))
         self._chosen = chosen
         self._prefixes = prefixes
         self._length: int | None = None
@@ -162,7 +159,7 @@ class RemoteEmbedder:
         prefixed = [self._prefixed(text, self._prefixes.passage) for text in texts]
         for start in range(0, len(prefixed), REQUEST_TEXTS):
             try:
-                parts.append(self._request(False, prefixed[start : start + REQUEST_TEXTS]))
+                parts.append(self._request(prefixed[start : start + REQUEST_TEXTS]))
             except UnusableVectorError as error:
                 error.position += start
                 raise
@@ -170,24 +167,17 @@ class RemoteEmbedder:
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """Return the vector of a query; see `Embedder.embed_query`."""
-        vector: NDArray[np.float32] = self._request(True, [self._prefixed(text, self._prefixes.query)])[0]
+        prefixed = self._prefixed(text, self._prefixes.query)
+        vector: NDArray[np.float32] = self._request([prefixed], for_queries=True)[0]
         return vector
 
     def windows(self, text: str) -> list[str]:
         """Return `text` in pieces that should fit the model's limit; its tokenizer is not available."""
         return self._cut(text, self._prefixes.passage)
 
-    @cached_property
-    def _passages(self) -> Function:
-        return self._service.connect(self._chosen, self._key, for_queries=False)
-
-    @cached_property
-    def _queries(self) -> Function:
-        return self._service.connect(self._chosen, self._key, for_queries=True)
-
-    def _request(self, is_query: bool, texts: list[str]) -> NDArray[np.float32]:
+    def _request(self, texts: list[str], *, for_queries: bool = False) -> NDArray[np.float32]:
         try:
-            vectors = (self._queries if is_query else self._passages)(texts)
+            vectors = self._connect(for_queries)(texts)
         except Exception as error:  # noqa: BLE001 - each provider's package has its own errors
             # Without the cause, which may have the key in it.
             raise _embedding_error(self._service, self._chosen, self._key, error) from None

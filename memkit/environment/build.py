@@ -115,7 +115,9 @@ def make_environment(
                 with _explained(home_root):
                     _build(home_root, target, locks, lock)
             except EnvironmentBuildError as error:
-                _record_failure(home_root, str(error))
+                with contextlib.suppress(OSError):  # the disk is full or read-only, as the error says
+                    record = {"time": time.time(), "message": str(error)}
+                    write_state(environment.failure_file(home_root), 1, record)
                 raise
             for path in _others(target)[1:]:
                 _discard(path)
@@ -224,11 +226,6 @@ def _explained(home_root: str) -> Iterator[None]:
         raise EnvironmentBuildError(message) from error
 
 
-def _record_failure(home_root: str, message: str) -> None:
-    with contextlib.suppress(OSError):  # the disk is full or read-only, which `message` reports
-        write_state(environment.failure_file(home_root), 1, {"time": time.time(), "message": message})
-
-
 def _remove_leftovers(parent: Path) -> None:
     """Remove what killed builds left. The caller holds the lock, so none of it is in use."""
     for path in list(parent.glob(environment.BUILDING + "*")):
@@ -240,11 +237,8 @@ def _remove_leftovers(parent: Path) -> None:
 
 def _others(target: Path) -> list[Path]:
     kind = target.name.rpartition("-")[0]
-    others = [
-        path
-        for path in target.parent.glob("[!.]*")
-        if path != target and path.is_dir() and path.name.rpartition("-")[0] == kind
-    ]
+    found = (path for path in target.parent.glob("[!.]*") if path != target and path.is_dir())
+    others = [path for path in found if path.name.rpartition("-")[0] == kind]
     return sorted(others, key=lambda path: path.stat().st_mtime, reverse=True)
 
 

@@ -178,19 +178,12 @@ def _candidates() -> Iterator[str]:
         path = find_program(f"python3.{minor}")
         if path is not None:
             yield path
-    if sys.platform == "win32":
-        yield from _windows_candidates()
-
-
-def _windows_candidates() -> Iterator[str]:
-    """Yield `python` on PATH and the newest Python of the launcher `py`: Windows names have no version."""
-    python, launcher = find_program("python"), find_program("py")
-    if python is not None:
-        yield python
-    if launcher is not None:
-        answer = _ask([launcher, "-3", "-I", "-c", "import sys; print(sys.executable)"])
-        if answer:
-            yield answer
+    if sys.platform == "win32":  # names have no version there; the launcher `py` finds the newest
+        python, launcher = find_program("python"), find_program("py")
+        if python is not None:
+            yield python
+        if launcher is not None:
+            yield from _ask([launcher, "-3", "-I", "-c", "import sys; print(sys.executable)"]).splitlines()
 
 
 def _probe(path: str) -> Interpreter | None:
@@ -205,15 +198,9 @@ def _probe(path: str) -> Interpreter | None:
 def _ask(command: list[str], variables: dict[str, str] | None = None) -> str:
     try:
         answer: subprocess.CompletedProcess[bytes] = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=20,
-            check=True,
-            env=variables,
-            **no_window(),
-        )
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=20,
+            check=True, env=variables, **no_window(),
+        )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
         return ""
     return os.fsdecode(answer.stdout).strip()
@@ -349,17 +336,12 @@ class CommandRunner:
     def _start(self, command: list[str], variables: dict[str, str]) -> subprocess.Popen[str]:
         try:
             return subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                 cwd=self.directory,  # tools read settings and modules from the working directory
-                env=variables,
-                encoding="utf-8",
-                errors="replace",
+                env=variables, encoding="utf-8", errors="replace",
                 pass_fds=(self._lock,) if os.name == "posix" else (),
                 **detached(),  # Ctrl-C reaches only us, and we end the whole group
-            )
+            )  # fmt: skip
         except OSError as error:
             message = f"memkit cannot run {command[0]}: {error.strerror}."
             raise EnvironmentBuildError(message) from error
@@ -381,8 +363,7 @@ def _variables(directory: Path, without_index_variables: bool) -> dict[str, str]
     }
     if os.environ.get("PIP_CONFIG_FILE") == os.devnull:  # it disables all settings files
         variables["PIP_CONFIG_FILE"] = os.devnull
-    for name in ("TMPDIR", "TEMP", "TMP"):
-        variables[name] = str(directory)
+    variables.update(dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(directory)))
     variables.update(PIP_USER="0", PIP_DISABLE_PIP_VERSION_CHECK="1", PIP_ROOT_USER_ACTION="ignore")
     for name in ("PIP_DEFAULT_TIMEOUT", "UV_HTTP_TIMEOUT"):
         variables.setdefault(name, str(NO_NETWORK_SECONDS))

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -67,21 +68,15 @@ class SecretFinder:
 
     def at(self, where: str, place: str, line: int | None = None) -> Redact:
         """Return a `redact` for text on one line, or in a place without lines."""
-
-        def apply(text: str) -> str:
-            return self._record(text, lambda offset, kind: SecretFinding(where, place, line, kind))
-
-        return apply
+        return partial(self._record, lambda offset, kind: SecretFinding(where, place, line, kind))
 
     def lines_of(self, where: str, place: str) -> Callable[[int, str], str]:
         """Return a `redact` for parts of a file; it takes the number of the part's first line."""
+        return lambda line, text: self._record(
+            lambda offset, kind: SecretFinding(where, place, line + offset, kind), text
+        )
 
-        def apply(line: int, text: str) -> str:
-            return self._record(text, lambda offset, kind: SecretFinding(where, place, line + offset, kind))
-
-        return apply
-
-    def _record(self, text: str, make: Callable[[int, str], SecretFinding]) -> str:
+    def _record(self, make: Callable[[int, str], SecretFinding], text: str) -> str:
         redacted = self._redact(text)
         text = visible(text)  # removing a color code is not a finding
         if redacted != text:
@@ -117,86 +112,70 @@ caller then holds both locks. Raises `MemkitError`, `OSError`.
 """
 
 
-def _day(journal: Journal, day: str, home: Home) -> Place:
-    """Return a day of the journal. A fix does not keep an unfinished turn from growing.
+def _day(journal: Journal, day: str, home: Home, finder: SecretFinder, fix: bool) -> None:
+    """A day of the journal. A fix does not keep an unfinished turn from growing.
 
     In OpenClaw's folder, what surrounds memkit's sections is Markdown of others.
     """
     is_theirs = day in journal.project.openclaw_days()
+    path = str(journal.path(day))
+    redact = finder.lines_of("journal", path)
+    if is_theirs:
+        content, around = journal.day(day), finder.lines_of("markdown", path)
+        around(1, "\n".join(content.opening))
+        around(content.file_lines()[-1] + 2, content.rest or "")
+    if not fix:
+        redact_day(journal.day(day), redact, {}, only_sections=is_theirs)
+        return
+    sessions = Sessions(home)
+    root = journal.project.root
+    states = {turn: state for state in sessions for turn in state.growing_in(root)}
+    growing = {turn: state.growing_in(root)[turn] for turn, state in states.items()}
 
-    def visit(finder: SecretFinder, fix: bool) -> None:
-        path = str(journal.path(day))
-        redact = finder.lines_of("journal", path)
-        if is_theirs:
-            content, around = journal.day(day), finder.lines_of("markdown", path)
-            around(1, "\n".join(content.opening))
-            around(content.file_lines()[-1] + 2, content.rest or "")
-        if not fix:
-            redact_day(journal.day(day), redact, {}, only_sections=is_theirs)
-            return
-        sessions = Sessions(home)
-        root = journal.project.root
-        states = {turn: state for state in sessions for turn in state.growing_in(root)}
-        growing = {turn: state.growing_in(root)[turn] for turn, state in states.items()}
+    def will_write(turn: str, section_hash: str) -> None:
+        states[turn].will_write(turn, root, section_hash)
+        sessions.save(states[turn])
 
-        def will_write(turn: str, section_hash: str) -> None:
-            states[turn].will_write(turn, root, section_hash)
-            sessions.save(states[turn])
-
-        journal.redact(day, redact, growing, will_write)
-
-    return visit
+    journal.redact(day, redact, growing, will_write)
 
 
-def _foreign_markdown(path: Path) -> Place:
-    def visit(finder: SecretFinder, fix: bool) -> None:
-        text, _ = decode(read_regular(os.path.realpath(path)))
-        finder.lines_of("markdown", str(path))(1, text)
-
-    return visit
+def _foreign_markdown(path: Path, finder: SecretFinder, fix: bool) -> None:
+    text, _ = decode(read_regular(os.path.realpath(path)))
+    finder.lines_of("markdown", str(path))(1, text)
 
 
-def _archived_session(archive: Archive, session: str, roots: Collection[str] | None) -> Place:
-    def visit(finder: SecretFinder, fix: bool) -> None:
-        def redacted_turn(turn: ArchivedTurn) -> ArchivedTurn:
-            return redact_again(turn, finder.at("archive", f"session {session} turn {turn.id}"))
+def _archived_session(
+    archive: Archive, session: str, roots: Collection[str] | None, finder: SecretFinder, fix: bool
+) -> None:
+    def redacted_turn(turn: ArchivedTurn) -> ArchivedTurn:
+        return redact_again(turn, finder.at("archive", f"session {session} turn {turn.id}"))
 
-        if fix:
-            archive.rewrite(session, redacted_turn)
-            return
-        turns = list(archive.versions(session))  # also the replaced ones, which are in the file, too
-        if roots is None or any(turn.project in roots for turn in turns):
-            for turn in turns:
-                redacted_turn(turn)
-
-    return visit
-
-
-def _record(where: str, path: Path, value: dict[str, Any]) -> Place:
-    """Return a session state or spooled event. Only an error may quote text."""
-
-    def visit(finder: SecretFinder, fix: bool) -> None:
-        text = {"error": value.get("error", "")}
-        changed = value | redacted(text, finder.at(where, str(path)))
-        if fix:
-            write_durably(str(path), json.dumps(changed).encode("ascii"))
-
-    return visit
+    if fix:
+        archive.rewrite(session, redacted_turn)
+        return
+    turns = list(archive.versions(session))  # also the replaced ones, which are in the file, too
+    if roots is None or any(turn.project in roots for turn in turns):
+        for turn in turns:
+            redacted_turn(turn)
 
 
-def _text_file(where: str, path: Path) -> Place:
-    """Return a log, a copy of a replaced file, or a damaged file. JSON lines stay JSON lines."""
+def _record(where: str, path: Path, value: dict[str, Any], finder: SecretFinder, fix: bool) -> None:
+    """A session state or spooled event. Only an error may quote text."""
+    text = {"error": value.get("error", "")}
+    changed = value | redacted(text, finder.at(where, str(path)))
+    if fix:
+        write_durably(str(path), json.dumps(changed).encode("ascii"))
 
-    def visit(finder: SecretFinder, fix: bool) -> None:
-        data = _redacted_text(where, path, finder).encode("utf-8", "surrogateescape")
-        if fix and where == "log":
-            with path.open("r+b") as file:  # in place: another process may have the log open
-                file.write(data)
-                file.truncate()
-        elif fix:
-            write_durably(str(path), data)
 
-    return visit
+def _text_file(where: str, path: Path, finder: SecretFinder, fix: bool) -> None:
+    """A log, a copy of a replaced file, or a damaged file. JSON lines stay JSON lines."""
+    data = _redacted_text(where, path, finder).encode("utf-8", "surrogateescape")
+    if fix and where == "log":
+        with path.open("r+b") as file:  # in place: another process may have the log open
+            file.write(data)
+            file.truncate()
+    elif fix:
+        write_durably(str(path), data)
 
 
 def _redacted_text(where: str, path: Path, finder: SecretFinder) -> str:
@@ -235,17 +214,17 @@ def places_in_home(home: Home, roots: Collection[str] | None) -> Iterator[Place]
             continue
         if kind.pattern == "archive/*.jsonl.zst":
             archive = Archive(home)
-            yield from (_archived_session(archive, one, roots) for one in archive.sessions())
+            yield from (partial(_archived_session, archive, one, roots) for one in archive.sessions())
         elif kind.pattern.startswith("archive/replaced/"):
-            yield from (_text_file("archive", path) for path in replaced_files(home, roots))
+            yield from (partial(_text_file, "archive", path) for path in replaced_files(home, roots))
         elif kind.pattern.startswith("archive/before-restore/"):
             for kept in sorted(Path(home.before_restore).glob("*")):  # laid out like a backup
                 yield from places_in_home(Home(str(kept / "home")), roots)
                 for path in sorted((kept / "projects").rglob("*")):
                     if path.is_file():
-                        yield _text_file("replaced", path)
+                        yield partial(_text_file, "replaced", path)
         elif kind.pattern == "projects/*.topics.json":
-            yield from map(_kept_topics, kept_files(home))
+            yield from (partial(_kept_topics, path) for path in kept_files(home))
         elif top in ("sessions", "spool"):
             where = "session" if top == "sessions" else "spool"
             for name in find_files(home.root, kind):
@@ -253,21 +232,17 @@ def places_in_home(home: Home, roots: Collection[str] | None) -> Iterator[Place]
         elif top == "index":  # a fix removes all of them, see `purge_index`
             for path in map(Path, find_files(home.root, kind)):
                 if roots is None or path.parent.name in map(digest16, roots):
-                    yield _text_file("timeline", path)
+                    yield partial(_text_file, "timeline", path)
         else:
-            yield from (_text_file("log", Path(path)) for path in find_files(home.root, kind))
+            yield from (partial(_text_file, "log", Path(one)) for one in find_files(home.root, kind))
     yield from temporary_files("session", home.sessions)
 
 
-def _kept_topics(path: Path) -> Place:
-    """Return the labels of topics that the user or a model gave. All else in their file are ids."""
-
-    def visit(finder: SecretFinder, fix: bool) -> None:
-        kept = redact_kept(path, finder.at("topics", str(path)))
-        if fix and kept is not None:
-            write_kept(path, kept)
-
-    return visit
+def _kept_topics(path: Path, finder: SecretFinder, fix: bool) -> None:
+    """The labels of topics that the user or a model gave. All else in their file are ids."""
+    kept = redact_kept(path, finder.at("topics", str(path)))
+    if fix and kept is not None:
+        write_kept(path, kept)
 
 
 def _state_or_event(where: str, path: Path, roots: Collection[str] | None) -> Iterator[Place]:
@@ -278,16 +253,16 @@ def _state_or_event(where: str, path: Path, roots: Collection[str] | None) -> It
     except (OSError, ValueError):
         value = None
     if not isinstance(value, dict):
-        yield _text_file(where, path)
+        yield partial(_text_file, where, path)
     elif roots is None or value.get("project") in roots:
-        yield _record(where, path, value)
+        yield partial(_record, where, path, value)
 
 
 def temporary_files(where: str, directory: str) -> Iterator[Place]:
     """Yield the unfinished files of killed writers in a directory."""
     for path in sorted(Path(directory).glob(TEMPORARY)):
         if path.is_file() and not path.is_symlink():
-            yield _text_file(where, path)
+            yield partial(_text_file, where, path)
 
 
 def search_places(
@@ -326,13 +301,9 @@ class Audit:
     """An audit of one project, or of a whole memory home."""
 
     def __init__(
-        self,
-        home: Home,
-        project: Project | None,
-        settings_of: Callable[[Project], Settings],
-        announce: Callable[[str], None],
-        progress: Callable[[int, int], None] = lambda done, total: None,
-    ) -> None:
+        self, home: Home, project: Project | None, settings_of: Callable[[Project], Settings],
+        announce: Callable[[str], None], progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> None:  # fmt: skip
         """Audit `project`, or all projects if None. `announce` takes a line about each slow step.
 
         `progress` gets the number of files and indexed chunks that were read, and of all.
@@ -412,19 +383,17 @@ class Audit:
         for project, settings in self._projects:
             journal = Journal(project, shared=settings.memory.shared, home=self._home)
             own = days(project)
-            yield from (_day(journal, day, self._home) for day in own)
+            yield from (partial(_day, journal, day, self._home) for day in own)
             if own:
                 yield from temporary_files("journal", project.memory)
             if project.openclaw_days():
                 yield from temporary_files("journal", project.openclaw)
             written = {journal.path(day).relative_to(project.root).as_posix() for day in own}
             files = read_files(project, self._home, settings)
-            for source in files:
+            shared = team_files(project.root)  # in a clone that is not trusted, the index lacks them
+            for source in dict.fromkeys([*files, *shared]):
                 if source not in written:
-                    yield _foreign_markdown(Path(project.root, source))
-            for source in team_files(project.root):  # in a clone that is not trusted, the index lacks them
-                if source not in files:
-                    yield _foreign_markdown(Path(project.root, source))
+                    yield partial(_foreign_markdown, Path(project.root, source))
             problems += [f"{line} ({project.root})" for line in files.problems]
         yield from places_in_home(self._home, self._roots)
 

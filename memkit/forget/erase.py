@@ -196,13 +196,9 @@ def _kept_turn(gone: Collection[str], owners: Mapping[str, str], turn: ArchivedT
 
 
 def purge_index(
-    home: Home,
-    projects: Sequence[tuple[Project, Settings]],
-    uri: str,
-    roots: Collection[str] | None,
-    holds_text: Callable[[ChunkReader], bool],
-    announce: Callable[[str], None],
-) -> None:
+    home: Home, projects: Sequence[tuple[Project, Settings]], uri: str, roots: Collection[str] | None,
+    holds_text: Callable[[ChunkReader], bool], announce: Callable[[str], None],
+) -> None:  # fmt: skip
     """Update the indexes of `projects`, and erase deleted text from the files of every index and timeline.
 
     An index that no project reads, because of another model or a missing directory, is dropped if

@@ -208,11 +208,7 @@ class _Finder:
     def run(self) -> Locations:
         self._search_archive()
         journals = [Journal(one) for one in sorted(self._projects, key=lambda one: one.root)]
-        named = [
-            (journal, day)
-            for journal in journals
-            for day in (*days(journal.project), *journal.renamed_days())
-        ]
+        named = [(one, day) for one in journals for day in (*days(one.project), *one.renamed_days())]
         covered = {
             (journal, day): self._covered(journal.project, day, journal.day(day))
             for journal, day in named
@@ -271,15 +267,10 @@ class _Finder:
 
     def _update_forgotten(self, roots: frozenset[str] | set[str]) -> None:
         self._found.forgotten = msgspec.structs.replace(
-            self._forgotten,
-            turns=frozenset(self._turns),
-            grips=frozenset(self._grips),
-            notes=frozenset(self._notes),
-            facts=frozenset(self._facts),
-            minutes=frozenset(self._minutes),
-            only=self._only,
-            roots=frozenset(roots),
-        )
+            self._forgotten, turns=frozenset(self._turns), grips=frozenset(self._grips),
+            notes=frozenset(self._notes), facts=frozenset(self._facts), minutes=frozenset(self._minutes),
+            only=self._only, roots=frozenset(roots),
+        )  # fmt: skip
 
     def _add_turn(self, turn: str, root: str, session: str, began: datetime | float | None) -> None:
         if self._everywhere or self._forgotten.covers_everywhere(turn, session, began):

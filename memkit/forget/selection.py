@@ -20,7 +20,6 @@ import msgspec
 from memkit import anchors
 from memkit.archive import file as archive_file
 from memkit.archive.archive import Archive
-from memkit.archive.turn import ArchivedTurn
 from memkit.bullets import read_bullets
 from memkit.capture.sessions import Sessions
 from memkit.errors import AmbiguousIdError, MemkitError, NotFoundError
@@ -112,14 +111,6 @@ class Passage:
     source_hash: str
     heading: str
 
-    def is_unchanged(self) -> bool:
-        """Return whether the file still has this hash."""
-        try:
-            data = read_regular(os.path.realpath(self.path))
-            return hashlib.sha256(data).hexdigest() == self.source_hash
-        except FileNotFoundError:
-            return False
-
 
 @dataclass(slots=True)
 class ForgetSelection:
@@ -199,14 +190,11 @@ class SelectionFinder:
         for session, path in self._archive.files():
             if name not in self._mentions.of_archive(path).ids:
                 continue
-            if any(turn.id == name and self._may_find(turn) for turn in self._archive.turns(session)):
+            roots = [turn.project for turn in self._archive.turns(session) if turn.id == name]
+            own = [root for root in roots if root and Project.at_root(root, self._home) == self._project]
+            if roots if self._other_projects else own:
                 return Forgotten(turns=frozenset({name}))
         return None
-
-    def _may_find(self, turn: ArchivedTurn) -> bool:
-        if self._other_projects:
-            return True
-        return bool(turn.project) and Project.at_root(turn.project, self._home) == self._project
 
     def _chunk(self, name: str, selection: ForgetSelection) -> Forgotten:
         for memory in self._memories:
@@ -282,12 +270,11 @@ class _Memory:
                 f"{path}:{chunk.start_line}-{chunk.end_line} is in a file of your own, which memkit does not "
                 "change; edit the file, and the next search finds the new text"
             )
-        found = Passage(
-            self.project, path, chunk.start_line, chunk.end_line, chunk.source_hash, chunk.breadcrumb
-        )
-        if not found.is_unchanged():
+        data = read_regular(os.path.realpath(path)) if path.exists() else b""
+        if hashlib.sha256(data).hexdigest() != chunk.source_hash:
             raise MemkitError(f"{path} has changed since it was indexed; search again")
-        return found
+        start, end = chunk.start_line, chunk.end_line
+        return Passage(self.project, path, start, end, chunk.source_hash, chunk.breadcrumb)
 
 
 def read_facts(path: Path) -> list[tuple[int, WrittenFact]]:

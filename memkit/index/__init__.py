@@ -30,29 +30,15 @@ if TYPE_CHECKING:
     from memkit.index.sync import Indexer, sync_project
 
 __all__ = [
-    "Indexer",
-    "SyncReport",
-    "index_lock",
-    "is_up_to_date",
-    "known_projects",
-    "open_chunks",
-    "open_manifest",
-    "open_snapshot",
-    "read_files",
-    "scan",
-    "sync_project",
-]
+    "Indexer", "SyncReport", "index_lock", "is_up_to_date", "known_projects", "open_chunks", "open_manifest",
+    "open_snapshot", "read_files", "scan", "sync_project",
+]  # fmt: skip
 
 _MODULES = {
-    "Indexer": "sync",
-    "is_up_to_date": "memory_files",
-    "known_projects": "catalog",
-    "open_chunks": "catalog",
-    "open_manifest": "catalog",
-    "open_snapshot": "catalog",
-    "read_files": "memory_files",
+    **dict.fromkeys(("known_projects", "open_chunks", "open_manifest", "open_snapshot"), "catalog"),
+    **dict.fromkeys(("is_up_to_date", "read_files"), "memory_files"),
+    **dict.fromkeys(("Indexer", "sync_project"), "sync"),
     "scan": "scanner",
-    "sync_project": "sync",
 }
 
 

@@ -120,7 +120,8 @@ class Chunk:
     @property
     def text_number(self) -> int:
         """64 signed bits, equal for equal `text`. Moved text finds its vectors by this number."""
-        return number_of_text(self.breadcrumb, self.content_hash, self.whole, self.kind)
+        key = "\n".join((self.breadcrumb, self.content_hash, str(self.whole), self.kind))
+        return int(digest(key)[:16], 16) - 2**63
 
     def id(self, model: str, lines: int = 0) -> str:
         """Return the id in the index of `model`, `lines` further down: SHA-256, 64 hex characters."""
@@ -131,12 +132,6 @@ class Chunk:
 def harmless_id(name: str) -> str:
     """Return the ID of an entry, or "" for anything else: a stranger's anchor may hold any word."""
     return name if _ENTRY_ID.fullmatch(name) else ""
-
-
-def number_of_text(breadcrumb: str, content_hash: str, whole: bool, kind: str) -> int:
-    """Return the `text_number` of a chunk with these fields."""
-    key = "\n".join((breadcrumb, content_hash, str(whole), kind))
-    return int(digest(key)[:16], 16) - 2**63
 
 
 def digest(text: str) -> str:

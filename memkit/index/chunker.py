@@ -112,12 +112,9 @@ def chunk_markdown(text: str, source: str, *, source_hash: str, options: Chunkin
                 kind=kind, date=origin.date, session=origin.session,
                 turns=tuple(dict.fromkeys(filter(None, turns))),
                 citations=tuple(dict.fromkeys(filter(None, grips))),
-                entry_id=harmless_id(own),
-                branch=origin.branch,
+                entry_id=harmless_id(own), branch=origin.branch,
                 domain="" if is_in_memory else file.parent.name,
-                whole=len(pieces) == 1,
-                instruction=instruction,
-                source_hash=source_hash,
+                whole=len(pieces) == 1, instruction=instruction, source_hash=source_hash,
             )
     return list(chunks.values())
 

@@ -139,13 +139,9 @@ class Colleagues:
     ) -> tuple[list[tuple[str, Any, Any, float]], int]:
         """Return the nearest rows of others (id, metadata, text, cosine), and how many were of this home."""
         got = self._ask(
-            collection.query,
-            is_needed=is_needed,
-            query_embeddings=[vector],
-            n_results=NEAREST_ROWS,
-            where=where or None,
-            include=[*_INCLUDED, "distances"],
-        )
+            collection.query, is_needed=is_needed, query_embeddings=[vector], n_results=NEAREST_ROWS,
+            where=where or None, include=[*_INCLUDED, "distances"],
+        )  # fmt: skip
         columns = (got[name][0] for name in ("ids", *_INCLUDED, "distances"))
         rows = [
             (str(name), metadata, text, 1.0 - float(distance))

@@ -397,8 +397,9 @@ class PassageBM25(GroupBM25):
     def __init__(self, bm25: PostingsBM25, order: ReadingOrder) -> None:
         places = np.full(bm25.corpus_size, -1, np.intp)  # by slot, in reading order
         places[order.documents] = np.arange(len(order.documents))
+        sessions = order.sessions
         self._neighbors = [
-            (shift, _has_neighbor(order.sessions, shift).astype(np.float64))
+            (shift, ((sessions[:-shift] == sessions[shift:]) & (sessions[shift:] >= 0)).astype(np.float64))
             for shift in range(1, PASSAGE_REACH + 1)
         ]
         super().__init__(bm25, places, bm25.k1, bm25.b)
@@ -409,8 +410,3 @@ class PassageBM25(GroupBM25):
             sums[shift:] += values[:-shift] * has_neighbor
             sums[:-shift] += values[shift:] * has_neighbor
         return sums
-
-
-def _has_neighbor(sessions: NDArray[np.int32], shift: int) -> NDArray[np.bool_]:
-    same: NDArray[np.bool_] = (sessions[:-shift] == sessions[shift:]) & (sessions[shift:] >= 0)
-    return same

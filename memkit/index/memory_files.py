@@ -34,7 +34,7 @@ from memkit.index.scanner import (
 )
 from memkit.paths import OPENCLAW_DAYS, OPENCLAW_FACTS, Home
 from memkit.projects import team_files
-from memkit.projects.project import Project, Registry
+from memkit.projects.project import Project, Registry, digest16
 from memkit.projects.team import update_copy
 from memkit.settings import MemorySettings
 from memkit.settings.load import Settings
@@ -297,8 +297,7 @@ def move_paths(home: Home, root: str, project: Project) -> None:
 
 
 def _record(home: Home, project: Project) -> Path:
-    name = hashlib.sha256(project.root.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    return Path(home.projects) / f"{name}.paths.json"
+    return Path(home.projects) / f"{digest16(project.root)}.paths.json"
 
 
 def _write(home: Home, project: Project, paths: list[str]) -> None:

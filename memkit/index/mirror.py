@@ -9,21 +9,21 @@ have changed since. Without it, all are compared. The segments have the vectors,
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from memkit.errors import IndexStoreError
-from memkit.files import remove_path, write_durably
+from memkit.errors import IndexStoreError, NewerFileError
+from memkit.files import remove_path
 from memkit.index.catalog import snapshot_directory
 from memkit.index.manifest import Entry
 from memkit.index.snapshot import Snapshot, unwritable
 from memkit.index.store import BATCH_ROWS, Metadata, Row, Store, directory
 from memkit.paths import Home
-from memkit.state import parse_json
+from memkit.state import read_state_or_none, write_state
 
 logger = logging.getLogger(__name__)
 
@@ -48,24 +48,21 @@ class Copied(NamedTuple):
 
     def write(self, place: Path) -> None:
         """Record this durably. Raise `IndexStoreError`."""
-        record = {"version": VERSION, **self._asdict(), "waiting": sorted(self.waiting)}
         try:
-            write_durably(str(place / COPIED), json.dumps(record).encode("ascii"))
+            write_state(place / COPIED, VERSION, {**self._asdict(), "waiting": sorted(self.waiting)})
         except OSError as error:
             raise unwritable(place, error) from error
 
 
 def read_copied(place: Path) -> Copied | None:
-    """Return what Chroma has of the index in `place`; None if that is unknown."""
-    try:
-        value = parse_json((place / COPIED).read_bytes())
-        if value["version"] == VERSION:
-            waiting = frozenset(map(str, value["waiting"]))
-            return Copied(str(value["collection"]), waiting, int(value["changes"]))
-    except FileNotFoundError:
-        pass
-    except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
-        logger.warning("cannot read %s (%r); Chroma gets everything again", place / COPIED, error)
+    """Return what Chroma has of the index in `place`; None if that is unknown: it gets everything again."""
+
+    def convert(value: dict[str, Any]) -> Copied:
+        waiting = frozenset(map(str, value["waiting"]))
+        return Copied(str(value["collection"]), waiting, int(value["changes"]))
+
+    with suppress(NewerFileError):
+        return read_state_or_none(place / COPIED, VERSION, convert)
     return None
 
 

@@ -150,6 +150,7 @@ class ChunkReader:
     """The chunks of a project as a search sees them, in the order (source, start_line), with their ids."""
 
     segments: Sequence[ChunkSegment]
+    kind: ClassVar[type[ChunkSegment]] = ChunkSegment
     model = ""
 
     def __init__(self, directory: Path, earlier: ChunkReader | None = None) -> None:
@@ -165,7 +166,7 @@ class ChunkReader:
         self._starts = [run.start for run in self.runs]
         try:
             self.segments = [
-                known.get(name) or self._open(directory / f"{name}{SUFFIX}", stat)
+                known.get(name) or self.kind(directory / f"{name}{SUFFIX}", stat)
                 for name, stat in self.manifest.segments.items()
             ]
             if any(run.last > len(self.segments[run.segment]) for run in self.runs):
@@ -173,9 +174,6 @@ class ChunkReader:
         except (OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError) as error:
             raise_if_exhausted(error)
             raise StaleSnapshotError(f"the snapshot in {directory} cannot be used: {error}") from error
-
-    def _open(self, path: Path, sound: Stat) -> ChunkSegment:
-        return ChunkSegment(path, sound)
 
     def __len__(self) -> int:
         return self.runs[-1].start + self.runs[-1].last - self.runs[-1].first if self.runs else 0

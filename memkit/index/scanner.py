@@ -31,11 +31,6 @@ def is_markdown(name: str | Path) -> bool:
     return os.path.splitext(name)[1].lower() in SUFFIXES
 
 
-def is_hidden(name: str) -> bool:
-    """Return whether to skip a file or directory with this name below a configured path."""
-    return name.startswith(".")
-
-
 @dataclass(frozen=True, slots=True)
 class SourceFile:
     """A Markdown file and its name in the index.
@@ -220,7 +215,7 @@ def _walk(base: Path, source: str, exclude: Sequence[str], unreadable: Unreadabl
 def _entries(path: Path, source: str, unreadable: Unreadable) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(path) as found:
-            entries = [entry for entry in found if not is_hidden(entry.name)]
+            entries = [entry for entry in found if not entry.name.startswith(".")]
     except OSError as error:
         _note(path, source, error, unreadable)
         return []

@@ -18,6 +18,8 @@ MAX_HEADING = 200
 
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
+_ANCHORED = {"session", "branch", "turn", "note"}
+
 
 class Origin(NamedTuple):
     """The place of a text in the journal; "" for unknown parts."""
@@ -201,13 +203,7 @@ def _open_section(span: Span, current: MarkdownSection, file_date: str, is_team:
     day = parent.origin.date
     if span.level == 1 and not is_team:
         day = heading if is_iso_date(heading) else file_date
-    origin = Origin(
-        day,
-        found.get("session", parent.origin.session),
-        found.get("branch", parent.origin.branch),
-        found.get("turn", parent.origin.turn),
-        found.get("note", parent.origin.note),
-    )
+    origin = parent.origin._replace(date=day, **{key: found[key] for key in found.keys() & _ANCHORED})
     is_entry = bool(found.keys() & {"turn", "note"}) or (is_team and span.level == 2)
     return MarkdownSection(span.level, heading, parent, origin, standalone=is_entry)
 

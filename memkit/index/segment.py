@@ -90,6 +90,11 @@ class Segment(ChunkSegment):
         """Return the first row in `vectors` of each place."""
         return np.searchsorted(self.owners, places)
 
+    def vectors_of(self, place: int) -> NDArray[np.float32]:
+        """Return the vectors of the chunk at `place`: (windows, dimensions)."""
+        first, last = self.vector_bounds(np.array([place, place + 1])).tolist()
+        return self.vectors[first:last]
+
     @functools.cached_property
     def by_text(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The text numbers of all embedded chunks, sorted, and the place of each."""
@@ -109,7 +114,7 @@ class Segment(ChunkSegment):
 
 def write_rows(
     directory: Path, rows: Sequence[Row], dimensions: int, language: str,
-    known: Mapping[str, tuple[Segment, int]] | None = None,
+    known: Mapping[str, tuple[Segment, int]],
 ) -> str:  # fmt: skip
     """Write a segment of sorted `rows`, whose vectors have `dimensions`; return its name. Raise `OSError`.
 
@@ -122,9 +127,7 @@ def write_rows(
         directory, lines, np.array([len(line) for line in lines], np.int64),
         [row.id.encode("ascii") for row in rows], make_columns([row.chunk for row in rows]), vectors,
         np.array([0 if row.vectors is None else len(row.vectors) for row in rows], np.int64),
-        dimensions,
-        _postings(rows, language, known or {}),
-        signature_of(language),
+        dimensions, _postings(rows, language, known), signature_of(language),
     )
 
 
@@ -176,17 +179,10 @@ def write_merged(directory: Path, segments: Sequence[Segment], runs: Sequence[Ru
 
 
 def _write(
-    directory: Path,
-    lines: Sequence[bytes | memoryview],
-    lengths: NDArray[np.int64],
-    ids: Sequence[bytes | memoryview],
-    columns: Columns,
-    vectors: Sequence[NDArray[np.float32]],
-    windows: NDArray[np.int64],
-    dimensions: int,
-    postings: Arrays,
-    signature: str,
-) -> str:
+    directory: Path, lines: Sequence[bytes | memoryview], lengths: NDArray[np.int64],
+    ids: Sequence[bytes | memoryview], columns: Columns, vectors: Sequence[NDArray[np.float32]],
+    windows: NDArray[np.int64], dimensions: int, postings: Arrays, signature: str,
+) -> str:  # fmt: skip
     """Write a segment; return its name. `lengths` are bytes of lines, `windows` vectors of chunks."""
     name = uuid.uuid4().hex
     count = int(windows.sum())
@@ -255,17 +251,10 @@ def make_columns(chunks: Sequence[Chunk]) -> Columns:
     rows = []
     for number, chunk in enumerate(chunks):
         turn = (chunk.source, chunk.session, chunk.turns)
-        entry: object = turn if chunk.kind == "turn" else number
+        entry = entries.setdefault(turn if chunk.kind == "turn" else number, len(entries))
+        day = date.fromisoformat(chunk.date).toordinal() if chunk.date else 0
         named = (codes[name].setdefault(getattr(chunk, name), len(codes[name]) - 1) for name in NAMED)
-        rows.append(
-            (
-                len(chunk.content),
-                entries.setdefault(entry, len(entries)),
-                date.fromisoformat(chunk.date).toordinal() if chunk.date else 0,
-                *named,
-                chunk.text_number,
-            )
-        )
+        rows.append((len(chunk.content), entry, day, *named, chunk.text_number))
     names = {name: list(known)[1:] for name, known in codes.items()}
     return np.array(rows, dtype=DTYPE), names
 

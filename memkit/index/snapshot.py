@@ -40,6 +40,7 @@ class Snapshot(ChunkReader):
     """The chunks of a project with the arrays that rank them, all aligned to the positions of the chunks."""
 
     segments: Sequence[Segment]
+    kind = Segment
 
     def __init__(self, directory: Path, language: str | None = None, earlier: Snapshot | None = None) -> None:
         """Open the current state in `directory`; take open segments from `earlier`.
@@ -54,17 +55,10 @@ class Snapshot(ChunkReader):
                 f"the snapshot in {directory} cannot be used: its terms are of another version or language"
             )
 
-    def _open(self, path: Path, sound: Stat) -> Segment:
-        return Segment(path, sound)
-
     @functools.cached_property
     def _joined(self) -> Columns:
-        return join_columns(
-            [
-                (self.segments[run.segment].columns[run.first : run.last], self.segments[run.segment].names)
-                for run in self.runs
-            ]
-        )
+        parts = [(self.segments[run.segment], run) for run in self.runs]
+        return join_columns([(one.columns[run.first : run.last], one.names) for one, run in parts])
 
     @property
     def columns(self) -> NDArray[Any]:
@@ -116,9 +110,7 @@ class Snapshot(ChunkReader):
     def vectors_at(self, position: int) -> NDArray[np.float32]:
         """Return the vectors of the chunk at `position`: (windows, dimensions)."""
         number, place = self.place(position)
-        segment = self.segments[number]
-        first, last = segment.vector_bounds(np.array([place, place + 1])).tolist()
-        return segment.vectors[first:last]
+        return self.segments[number].vectors_of(place)
 
     def vectors(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the vectors with these numbers, which count them in the order of `owners`."""
@@ -160,9 +152,8 @@ class Snapshot(ChunkReader):
 
     def _row(self, number: int, place: int) -> Row:
         segment = self.segments[number]
-        first, last = segment.vector_bounds(np.array([place, place + 1])).tolist()
-        vectors = segment.vectors[first:last] if first < last else None
-        return Row(segment.id(place), segment.chunk(place), vectors)
+        vectors = segment.vectors_of(place)
+        return Row(segment.id(place), segment.chunk(place), vectors if len(vectors) else None)
 
     def vectors_of_text(self, number: int) -> NDArray[np.float32] | None:
         """Return the vectors of an embedded chunk with this `text_number`, or None."""
@@ -171,8 +162,7 @@ class Snapshot(ChunkReader):
             first, last = np.searchsorted(numbers, [number, number + 1])
             for place in places[first:last].tolist():
                 if any(begin <= place < end for begin, end in live):
-                    begin, end = segment.vector_bounds(np.array([place, place + 1])).tolist()
-                    return segment.vectors[begin:end]
+                    return segment.vectors_of(place)
         return None
 
     @functools.cached_property
@@ -214,14 +204,13 @@ def prepare(directory: Path) -> None:
 
 
 def write_manifest(
-    directory: Path, root: str, segments: Sequence[str], entries: Mapping[str, Entry], name: str = "",
-    known: Mapping[str, Stat] | None = None,
-) -> None:
+    directory: Path, root: str, segments: Sequence[str], entries: Mapping[str, Entry],
+    known: Mapping[str, Stat],
+) -> None:  # fmt: skip
     """Make these entries of these segments the current state; remove all other segments.
 
-    Segments without an entry are left out. Pass the current state's `name` to keep it if no chunk changes.
-    `known` has the stats of the segments that were checked; the others have just been written. Raise
-    `IndexStoreError`.
+    Segments without an entry are left out. `known` has the stats of the segments that were checked; the
+    others have just been written. Raise `IndexStoreError`.
     """
     used = sorted({one.segment for one in entries.values() if one.first < one.last})
     number = {old: new for new, old in enumerate(used)}
@@ -230,10 +219,8 @@ def write_manifest(
         source: entry._replace(segment=number.get(entry.segment, 0)) for source, entry in entries.items()
     }
     try:
-        stats = {
-            one: (known or {}).get(one) or stat_of(os.stat(directory / f"{one}{SUFFIX}")) for one in names
-        }
-        manifest = Manifest(name or uuid.uuid4().hex, root, stats, numbered)
+        stats = {one: known.get(one) or stat_of(os.stat(directory / f"{one}{SUFFIX}")) for one in names}
+        manifest = Manifest(uuid.uuid4().hex, root, stats, numbered)
         write_durably(str(directory / MANIFEST), manifest.to_bytes())
     except OSError as error:
         raise unwritable(directory, error) from error

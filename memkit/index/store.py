@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from memkit.errors import IndexStoreError
 from memkit.files import make_private_directory, write_durably
@@ -36,7 +36,6 @@ from memkit.text import one_line, shorten
 
 if TYPE_CHECKING:
     import numpy as np
-    from chromadb.api import ClientAPI
     from chromadb.api.models.Collection import Collection
     from numpy.typing import NDArray
 
@@ -81,20 +80,6 @@ class Row:
     vectors: NDArray[np.float32] | None
 
 
-class _Batch:
-    def __init__(self) -> None:
-        self.ids: list[str] = []
-        self.vectors: list[Any] = []
-        self.metadatas: list[Metadata] = []
-        self.texts: list[str] = []
-
-    def add(self, name: str, vector: Any, metadata: Metadata, text: str) -> None:
-        self.ids.append(name)
-        self.vectors.append(vector)
-        self.metadatas.append(metadata)
-        self.texts.append(text)
-
-
 class Store:
     """One open collection, and a context manager that closes it.
 
@@ -119,17 +104,22 @@ class Store:
         if self._owner and uri != CLOUD:  # which has another kind of index
             graph |= SERVER_GRAPH
         try:
-            self._client = _remote_client(home, uri) if path is None else _local_client(path)
-            self._collection: Collection = _call(_collection, client=self._client, name=name, graph=graph)
+            self._client: Any = _remote_client(home, uri) if path is None else _local_client(path)
+            self._collection: Collection = _call(
+                self._client.get_or_create_collection, name=name, embedding_function=None,
+                configuration={"hnsw": graph},
+            )  # fmt: skip
         except IndexStoreError:
-            _forget_clients()
+            from chromadb.api.shared_system_client import SharedSystemClient
+
+            SharedSystemClient.clear_system_cache()  # it has also those that could not be opened
             raise
 
     def __enter__(self) -> Store:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        _call(self._client.close)  # type: ignore[attr-defined]  # Chroma's protocol lacks it
+        _call(self._client.close)
         if self._directory is not None:
             _call(_clear_unused, directory=self._directory, since=self._opened)
 
@@ -180,7 +170,7 @@ class Store:
 
     def put(self, rows: Iterable[Row]) -> None:
         """Write embedded chunks, none of which Chroma has with more windows."""
-        batch = _Batch()
+        batch: list[tuple[str, Any, Metadata, str]] = []
         for row in rows:
             vectors = () if row.vectors is None else row.vectors
             for number in reversed(range(len(vectors))):
@@ -189,19 +179,18 @@ class Store:
                     names = (*_FILTER_FIELDS, "day", *(["owner"] if self._owner else []))
                     metadata = {name: metadata[name] for name in names} | {"window": number}
                 text = fit_document(row.chunk.content) if self._owner and not number else ""
-                batch.add(f"{self._prefix}{_window(row.id, number)}", vectors[number], metadata, text)
-                if len(batch.ids) == self._batch_rows:
+                name = f"{self._prefix}{_window(row.id, number)}"
+                batch.append((name, vectors[number], metadata, text))
+                if len(batch) == self._batch_rows:
                     self._upsert(batch)
-                    batch = _Batch()
+                    batch = []
         self._upsert(batch)
 
-    def _upsert(self, batch: _Batch) -> None:
-        if batch.ids:
-            texts = {"documents": batch.texts} if self._owner else {}
-            _call(
-                self._collection.upsert, ids=batch.ids, embeddings=batch.vectors, metadatas=batch.metadatas,
-                **texts,
-            )
+    def _upsert(self, batch: Sequence[tuple[str, Any, Metadata, str]]) -> None:
+        if batch:
+            ids, vectors, metadatas, texts = map(list, zip(*batch, strict=True))
+            given = {"documents": texts} if self._owner else {}
+            _call(self._collection.upsert, ids=ids, embeddings=vectors, metadatas=metadatas, **given)
 
     def delete(self, chunks: Mapping[str, Metadata]) -> None:
         """Remove chunks, given with their metadata."""
@@ -284,7 +273,7 @@ def _clear_unused(directory: Path, since: int) -> None:
                     opened.write(bytes(status.st_size - start))
 
 
-def _local_client(path: Path) -> ClientAPI:
+def _local_client(path: Path) -> Any:
     from memkit.index.server import chroma_settings
 
     settings = chroma_settings()
@@ -294,25 +283,13 @@ def _local_client(path: Path) -> ClientAPI:
         make_private_directory(str(path))
     except OSError as error:
         raise IndexStoreError(f"cannot open the index {path}: {error.strerror}") from error
-    return cast("ClientAPI", _call(chromadb.PersistentClient, path=str(path), settings=settings))
+    return _call(chromadb.PersistentClient, path=str(path), settings=settings)
 
 
-def _remote_client(home: Home, uri: str) -> ClientAPI:
+def _remote_client(home: Home, uri: str) -> Any:
     from memkit.index.server import connect  # httpx, which an embedded store need not import
 
-    return cast("ClientAPI", connect(home, uri))
-
-
-def _forget_clients() -> None:
-    """Clear the clients that Chroma caches by directory, even those that it could not open."""
-    from chromadb.api.shared_system_client import SharedSystemClient
-
-    SharedSystemClient.clear_system_cache()
-
-
-def _collection(client: ClientAPI, name: str, graph: dict[str, Any]) -> Collection:
-    settings: Any = {"hnsw": graph}
-    return client.get_or_create_collection(name, embedding_function=None, configuration=settings)
+    return connect(home, uri)
 
 
 def _all_metadata(collection: Collection, owner: str, source: str = "") -> list[tuple[str, Any]]:

@@ -10,10 +10,12 @@ passes leave it for later.
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from memkit import embedding
+from memkit.embedding import Embedder
 from memkit.errors import IndexStoreError, StaleSnapshotError
 from memkit.index import SyncReport
 from memkit.index.catalog import other_collections
@@ -32,9 +34,6 @@ from memkit.settings import is_server
 from memkit.settings.load import Settings
 from memkit.text import plural
 
-if TYPE_CHECKING:
-    from memkit.embedding import Embedder
-
 logger = logging.getLogger(__name__)
 
 
@@ -51,8 +50,12 @@ def sync_project(
     `files` and `embedder`, read and load them when needed. Who gives `files` claims the mark of the project
     before reading them; see `memkit.ipc.unindexed`. Raise `IndexStoreError`, `EmbeddingError`.
     """
-    find = None if embedder is None else lambda: (embedder, "")
-    indexer = Indexer(project, home, settings, find_embedder=find, announce=announce)
+
+    @functools.cache
+    def find() -> tuple[Embedder | None, str]:
+        return (embedder, "") if embedder else embedding.find_embedder(home, settings.embedding, announce)
+
+    indexer = Indexer(project, home, settings, find_embedder=find)
     report = indexer.sync(
         files, rebuild=rebuild, keep_vectors=keep_vectors, compare=compare, later=later, progress=progress
     )
@@ -65,36 +68,24 @@ class Indexer:
 
     def __init__(
         self, project: Project, home: Home, settings: Settings, *,
-        find_embedder: Callable[[], tuple[Embedder | None, str]] | None = None,
-        announce: Callable[[str], None] = logger.info,
-    ) -> None:
-        """`find_embedder` returns the embedder, or None and the reason. By default, load one when needed."""
-        self.target = Target(project, home, settings, find_embedder or self._load_embedder)
+        find_embedder: Callable[[], tuple[Embedder | None, str]],
+    ) -> None:  # fmt: skip
+        """`find_embedder` returns the embedder, or None and the reason."""
+        self.target = Target(project, home, settings, find_embedder)
         self.directory = self.target.directory
-        self._embedder: Embedder | None = None
-        self._announce = announce
         self._snapshot: Snapshot | None = None
 
     def snapshot(self) -> Snapshot | None:
         """Return the current snapshot; None if there is no usable one."""
         if self._snapshot is None or not self._snapshot.is_current():
-            self._reopen()
+            earlier, language = self._snapshot, self.target.settings.search.language
+            self._snapshot = open_current(self.directory, lambda path: Snapshot(path, language, earlier))
         return self._snapshot
 
-    def _reopen(self) -> None:
-        earlier, language = self._snapshot, self.target.settings.search.language
-        self._snapshot = open_current(self.directory, lambda path: Snapshot(path, language, earlier))
-
     def sync(
-        self,
-        files: CurrentFiles | None = None,
-        *,
-        rebuild: bool = False,
-        keep_vectors: bool = False,
-        compare: bool = False,
-        later: bool = False,
-        progress: Progress | None = None,
-    ) -> SyncReport:
+        self, files: CurrentFiles | None = None, *, rebuild: bool = False, keep_vectors: bool = False,
+        compare: bool = False, later: bool = False, progress: Progress | None = None,
+    ) -> SyncReport:  # fmt: skip
         """Update the index to match `files`, by default those of now. See `sync_project` for the rest."""
         project, home, settings = self.target.project, self.target.home, self.target.settings
         if compare:
@@ -159,13 +150,3 @@ class Indexer:
         chosen = [] if snapshot is None else due(snapshot)
         if snapshot is not None and chosen:
             merge(snapshot, chosen)
-
-    def _load_embedder(self) -> tuple[Embedder | None, str]:
-        if self._embedder is not None:
-            return self._embedder, ""
-        from memkit.embedding import find_embedder
-
-        self._embedder, reason = find_embedder(
-            self.target.home, self.target.settings.embedding, self._announce
-        )
-        return self._embedder, reason

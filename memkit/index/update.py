@@ -163,14 +163,9 @@ class Update:
     """
 
     def __init__(
-        self,
-        target: Target,
-        files: CurrentFiles,
-        made: Vectors,
-        last: Snapshot | None,
-        base: Snapshot | None = None,
-        embedded: Snapshot | None = None,
-    ) -> None:
+        self, target: Target, files: CurrentFiles, made: Vectors, last: Snapshot | None,
+        base: Snapshot | None = None, embedded: Snapshot | None = None,
+    ) -> None:  # fmt: skip
         self.target = target
         self.settings = target.settings
         self.files = files

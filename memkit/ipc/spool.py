@@ -7,6 +7,7 @@ event is either still in the spool or done.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -198,10 +199,8 @@ def _write(home: Home, folder: str, name: str, record: dict[str, Any]) -> None:
             os.fsync(file.fileno())
         rename_over(temporary, _path(home, folder, name))
     except BaseException:
-        try:
+        with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
-        except FileNotFoundError:
-            pass
         raise
     sync_directory(os.path.join(home.spool, folder))
 
@@ -240,8 +239,6 @@ def _read(path: str) -> dict[str, Any]:
 
 def _remove_leftovers(home: Home) -> None:
     for name in _names(home, "tmp"):
-        try:
+        with contextlib.suppress(FileNotFoundError):  # finished since the listing
             if time.time() - os.path.getmtime(_path(home, "tmp", name)) > LEFTOVER_SECONDS:
                 os.unlink(_path(home, "tmp", name))
-        except FileNotFoundError:  # finished since the listing
-            pass

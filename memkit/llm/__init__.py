@@ -147,13 +147,8 @@ def anthropic_usage(usage: Mapping[str, object], usd: float | None = None) -> To
     """Return the tokens in a `usage` as Anthropic's API and Claude Code report it, at the price `usd`."""
     read = token_count(usage.get("cache_read_input_tokens"))
     written = token_count(usage.get("cache_creation_input_tokens"))
-    return TokenUsage(
-        tokens_in=token_count(usage.get("input_tokens")) + read + written,
-        tokens_out=token_count(usage.get("output_tokens")),
-        cache_read=read,
-        cache_written=written,
-        usd=usd,
-    )
+    tokens_in = token_count(usage.get("input_tokens")) + read + written
+    return TokenUsage(tokens_in, token_count(usage.get("output_tokens")), read, written, usd)
 
 
 @dataclass(eq=False)  # an exception must be hashable

@@ -100,11 +100,5 @@ class AnthropicProvider:
         reason = error.message
         if isinstance(error.body, dict) and isinstance(error.body.get("error"), dict):
             reason = str(error.body["error"].get("message", ""))
-        return llm.http_error(
-            self.name,
-            self.model,
-            error.status_code,
-            excerpt(reason, self._key, self._token),
-            how_to_set("anthropic"),
-            llm.retry_after(error.response.headers),
-        )
+        reason, wait = excerpt(reason, self._key, self._token), llm.retry_after(error.response.headers)
+        return llm.http_error(self.name, self.model, error.status_code, reason, how_to_set("anthropic"), wait)

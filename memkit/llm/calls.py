@@ -157,15 +157,9 @@ class Calls:
         self.made = 0
 
     def plan(
-        self,
-        calls: int,
-        material: int,
-        instructions: str,
-        settings: SummarizeSettings,
-        *,
-        at_most: bool = False,
-        needs_model: bool = True,
-    ) -> Plan:
+        self, calls: int, material: int, instructions: str, settings: SummarizeSettings, *,
+        at_most: bool = False, needs_model: bool = True,
+    ) -> Plan:  # fmt: skip
         """Estimate `calls` calls with the same instructions and `material` tokens in all.
 
         With `at_most`, return the most they may take, as the budget counts them. Raise `NotConfiguredError`
@@ -183,14 +177,9 @@ class Calls:
             if needs_model:
                 raise
         today = self.ledger.today(self.now())
-        return Plan(
-            calls,
-            usage.tokens_in + usage.tokens_out,
-            price(name, model, usage, settings.base_url),
-            name,
-            model,
-            0 if today.unreadable else max(0, settings.daily_tokens - today.tokens),
-        )
+        left = 0 if today.unreadable else max(0, settings.daily_tokens - today.tokens)
+        usd = price(name, model, usage, settings.base_url)
+        return Plan(calls, usage.tokens_in + usage.tokens_out, usd, name, model, left)
 
     def left(self, settings: SummarizeSettings) -> int:
         """Return the tokens left of today's budget, 0 if they are unknown."""

@@ -52,22 +52,16 @@ class Service:
 # https://docs.ollama.com/api/chat
 SERVICES: Mapping[str, Service] = {
     "openai": Service(
-        "openai",
-        "https://api.openai.com/v1",
-        "gpt-5.4-mini",
-        KEY_VARIABLES["openai"],
+        "openai", "https://api.openai.com/v1", "gpt-5.4-mini", KEY_VARIABLES["openai"],
         limit="max_completion_tokens",
         extra={"reasoning_effort": "none"},  # with another effort OpenAI refuses functions here
     ),
     "google": Service(
-        "google",
-        "https://generativelanguage.googleapis.com/v1beta/openai",
-        "gemini-3.5-flash-lite",
-        KEY_VARIABLES["google"],
-        extra={"reasoning_effort": "minimal"},
+        "google", "https://generativelanguage.googleapis.com/v1beta/openai", "gemini-3.5-flash-lite",
+        KEY_VARIABLES["google"], extra={"reasoning_effort": "minimal"},
     ),
     "ollama": Service("ollama", "http://127.0.0.1:11434", "llama3.2"),
-}
+}  # fmt: skip
 
 
 class ChatCompletionsProvider:
@@ -139,13 +133,9 @@ class ChatCompletionsProvider:
         return excerpt(str(error) or type(error).__name__, self._key)
 
     def _request(self, task: Task) -> dict[str, Any]:
-        request: dict[str, Any] = {
-            "model": self.model,
-            "messages": [
-                {"role": "system", "content": encodable(task.instructions)},
-                {"role": "user", "content": encodable(task.material)},
-            ],
-        }
+        told = {"role": "system", "content": encodable(task.instructions)}
+        shown = {"role": "user", "content": encodable(task.material)}
+        request: dict[str, Any] = {"model": self.model, "messages": [told, shown]}
         if self._is_ollama:
             return request | _ollama_options(task)
         function = {"name": task.tool, "description": "The answer.", "parameters": task.schema}

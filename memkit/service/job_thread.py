@@ -68,13 +68,9 @@ class Summaries:
     """
 
     def __init__(
-        self,
-        home: Home,
-        settings_of: Callable[[Project], Settings],
-        index: Callable[[str], object],
-        note_error: Callable[[str], None],
-        find_embedder: FindEmbedder,
-    ) -> None:
+        self, home: Home, settings_of: Callable[[Project], Settings], index: Callable[[str], object],
+        note_error: Callable[[str], None], find_embedder: FindEmbedder,
+    ) -> None:  # fmt: skip
         """Call `index` for each project that got bullets or facts, and `note_error` for each failure."""
         self._find_embedder = find_embedder
         self._home = home

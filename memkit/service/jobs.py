@@ -9,8 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -87,10 +86,7 @@ class JobBook:
 
         def convert(value: dict[str, Any]) -> dict[str, JobState]:
             value.pop("version", None)
-            try:
-                return typed(value, dict[str, JobState])
-            except msgspec.ValidationError as error:
-                raise ValueError(str(error)) from error
+            return typed(value, dict[str, JobState])
 
         return read_state_or_none(self._path, VERSION, convert) or {}
 
@@ -100,19 +96,14 @@ class JobBook:
 
     def update(self, name: str, **changes: Any) -> JobState:
         """Change some attributes of a job's state, and return it. Raise `OSError`, `NewerFileError`."""
-        with self._locked():
-            states = self.states()
-            states[name] = replace(states.get(name, JobState()), **changes)
-            write_state(self._path, VERSION, {one: asdict(state) for one, state in states.items()})
-            return states[name]
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
         from filelock import FileLock  # takes 0.05 s to import, and only writers need it
 
         make_private_directory(str(self._path.parent))
         with FileLock(self._path.with_suffix(".lock"), LOCK_SECONDS, mode=PRIVATE_FILE):
-            yield
+            states = self.states()
+            states[name] = replace(states.get(name, JobState()), **changes)
+            write_state(self._path, VERSION, {one: asdict(state) for one, state in states.items()})
+            return states[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,14 +155,10 @@ class Job:
     def as_dict(self, state: JobState, settings: Settings) -> JobView:
         """Return the job as `memkit jobs --json` prints it."""
         return {
-            "purpose": self.purpose,
-            "every_seconds": self.every_seconds,
-            "next": self.next_run(state, settings, time.time()),
-            "last": state.last,
-            "seconds": state.seconds,
-            "result": state.result,
-            "failed": state.failed,
-        }
+            "purpose": self.purpose, "every_seconds": self.every_seconds,
+            "next": self.next_run(state, settings, time.time()), "last": state.last,
+            "seconds": state.seconds, "result": state.result, "failed": state.failed,
+        }  # fmt: skip
 
 
 def _retry(context: JobContext) -> str:
@@ -310,12 +297,8 @@ JOBS = (
 def due_jobs(home: Home, settings: Settings, now: float) -> list[Job]:
     """Return the jobs that are due. Raise `NewerFileError`."""
     states = JobBook(home).states()
-    due = []
-    for job in JOBS:
-        following = job.next_run(states.get(job.name, JobState()), settings, now)
-        if following is not None and following <= now:
-            due.append(job)
-    return due
+    runs = [(job, job.next_run(states.get(job.name, JobState()), settings, now)) for job in JOBS]
+    return [job for job, following in runs if following is not None and following <= now]
 
 
 def job_named(name: str) -> Job:

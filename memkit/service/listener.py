@@ -101,13 +101,9 @@ class Listener:
     """
 
     def __init__(
-        self,
-        sock: socket.socket,
-        token: str | None,
-        handle: Callable[[Request], Awaitable[dict[str, Any]]],
-        *,
-        version: str,
-    ) -> None:
+        self, sock: socket.socket, token: str | None, handle: Callable[[Request], Awaitable[dict[str, Any]]],
+        *, version: str,
+    ) -> None:  # fmt: skip
         self._socket = sock
         self._token = token
         self._handle = handle

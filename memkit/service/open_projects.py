@@ -94,13 +94,9 @@ class OpenProjects:
     """Makes searchers over open projects. Several threads may call it at once."""
 
     def __init__(
-        self,
-        home: Home,
-        models: Models,
-        settings_of: Callable[[Project], Settings],
-        index: Callable[[str], Future[SyncReport]],
-        watcher: Watcher,
-    ) -> None:
+        self, home: Home, models: Models, settings_of: Callable[[Project], Settings],
+        index: Callable[[str], Future[SyncReport]], watcher: Watcher,
+    ) -> None:  # fmt: skip
         """`index` updates the index of a project; the `watcher` has that done after a change."""
         self._home = home
         self._models = models
@@ -142,16 +138,9 @@ class OpenProjects:
             return self._open(one, own, wait_seconds, notes)
 
         return combine(
-            project,
-            self._home,
-            settings,
-            search,
-            open_one,
-            lambda: self._models.find(settings.embedding),
-            notes,
-            all_projects=all_projects,
-            make_corpus=self._corpus,
-        )
+            project, self._home, settings, search, open_one, lambda: self._models.find(settings.embedding),
+            notes, all_projects=all_projects, make_corpus=self._corpus,
+        )  # fmt: skip
 
     def _open(
         self, project: Project, settings: Settings, wait_seconds: float, notes: list[str]

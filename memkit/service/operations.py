@@ -46,7 +46,6 @@ from memkit.questions.answering import answer
 from memkit.questions.caller import Caller, answer_for, expand_entries
 from memkit.search import usage
 from memkit.search.overview import TopicCount
-from memkit.search.ranking import Searcher
 from memkit.search.results import Answer, SearchRequest
 from memkit.service.agent_watch import AgentWatch
 from memkit.service.job_thread import JobThread, Summaries
@@ -63,11 +62,6 @@ from memkit.text import encodable
 from memkit.typed import typed
 
 Arguments = dict[str, Any]
-Redact = Callable[[str], str]
-
-# Answer the hooks that ask for a pointer at the moment of action.
-#
-# Text of the session is redacted before it is looked up. Nothing of it is kept or logged.
 
 MOST_EDITED = 10_000
 """Edited files to remember, of all sessions."""
@@ -81,44 +75,6 @@ PROMPT_CHARACTERS = 2000
 """Characters of a prompt or a task to look up: the embedding model reads no more."""
 
 
-class MomentPointers:
-    """Finds the pointers for one event of a session."""
-
-    def __init__(self, home: Home) -> None:
-        self._home = home
-        self._edited: OrderedDict[tuple[str, str], str] = OrderedDict()
-        """The id of the pointer for each file that a session edited, or ""."""
-
-    def after_failure(
-        self, searcher: Searcher, project: Project, asked: Arguments, shown: set[str], hide: Redact
-    ) -> list[Pointer]:
-        """Return how an earlier turn got past the failed `command`. `hide` redacts its `error`."""
-        if asks_memory(SHELL, {"command": encodable(str(asked["command"]))}):
-            return []
-        met = error_met(encodable(str(asked["error"])), hide)
-        found = Moments(searcher.corpus, project, self._home).past_failure(met, str(asked["session"]), shown)
-        return [found] if found else []
-
-    def before_edit(
-        self, searcher: Searcher, project: Project, asked: Arguments, shown: Collection[str]
-    ) -> list[Pointer]:
-        """Return a decision about `file`, an absolute path, when a session first edits it."""
-        file, session = encodable(str(asked["file"])), str(asked["session"])
-        offered = self._edited.get((session, file))
-        if offered is not None and (not offered or offered in shown):  # else it came too late
-            return []
-        # A linked worktree is outside the project; its paths are shown relative to the session's directory.
-        places = (project.root, encodable(str(asked.get("directory", ""))))
-        paths = {os.path.relpath(file, one) for one in places if one and file.startswith(one + os.sep)}
-        if not paths:
-            return []
-        found = Moments(searcher.corpus, project, self._home).decision(paths, session, shown)
-        self._edited[session, file] = found.id if found else ""
-        while len(self._edited) > MOST_EDITED:
-            self._edited.popitem(last=False)
-        return [found] if found else []
-
-
 logger = logging.getLogger(__name__)
 
 OPERATIONS = frozenset("search expand index work pointers moment shown status job reload drain".split())
@@ -128,10 +84,6 @@ MAX_ERRORS = 5
 
 FRESH_SECONDS = 1.0
 """The longest wait of a search for a pass that was postponed."""
-
-
-class UnknownOperationError(MemkitError):
-    """The service has no such operation."""
 
 
 class Operations:
@@ -144,7 +96,8 @@ class Operations:
         self._started = time.time()
         self._models = Models(home)
         self._pointers = PointerHistory(home)
-        self._moments = MomentPointers(home)
+        self._edited: OrderedDict[tuple[str, str], str] = OrderedDict()
+        """The id of the pointer for each file that a session edited, or ""."""
         self._late: OrderedDict[str, list[Pointer]] = OrderedDict()
         """The pointers of each session's last prompt, until it got some."""
         self._opening: dict[str, threading.Thread] = {}
@@ -167,9 +120,9 @@ class Operations:
         return load.load(self._home, project).settings
 
     def named(self, operation: str) -> Callable[[Arguments], Any]:
-        """Return the method of an operation. Raise `UnknownOperationError`."""
+        """Return the method of an operation. Raise `MemkitError`."""
         if operation not in OPERATIONS:
-            raise UnknownOperationError(f"the service knows no operation {operation!r}")
+            raise MemkitError(f"the service knows no operation {operation!r}")
         method: Callable[[Arguments], Any] = getattr(self, operation)
         return method
 
@@ -188,13 +141,10 @@ class Operations:
 
         def ask(one: SearchRequest) -> Answer:
             return answer(
-                one,
-                lambda: self._projects.searcher(project, settings, search, all_projects=everywhere),
+                one, lambda: self._projects.searcher(project, settings, search, all_projects=everywhere),
                 lambda: [project, *also_searched(project, self._home, search, all_projects=everywhere)],
-                self._home,
-                self._find_topics,
-                logger.warning,
-            )
+                self._home, self._find_topics, logger.warning,
+            )  # fmt: skip
 
         return msgspec.to_builtins(answer_for(caller, ask, request, self._home, project.root))
 
@@ -211,13 +161,10 @@ class Operations:
     def expand(self, arguments: Arguments) -> Any:
         """Return the sections around the chunks in `ids`, as `memkit expand --json` prints them."""
         project, _ = self._project(arguments)
+        ids, directory = map(str, arguments["ids"]), str(arguments.get("directory", ""))
+        everywhere = bool(arguments.get("other_projects", True))
         sections = expand_entries(
-            project,
-            self._home,
-            self.settings_of,
-            map(str, arguments["ids"]),
-            str(arguments.get("directory", "")),
-            other_projects=bool(arguments.get("other_projects", True)),
+            project, self._home, self.settings_of, ids, directory, other_projects=everywhere
         )
         return {"sections": sections}
 
@@ -266,7 +213,8 @@ class Operations:
         """Return a pointer for an event of a session in `directory`; `warm` says if it could be looked up.
 
         `kind` is `failure` (of a `command` with its `error`), `edit` (of a `file`), `agent` (a sub-agent
-        whose call is in the `transcript`), or `compact`. `task` says whether that agent has one.
+        whose call is in the `transcript`), or `compact`. `task` says whether that agent has one. Text of the
+        session is redacted before it is looked up. Nothing of it is kept or logged.
         """
         project, settings = self._project(arguments)
         kind, session = str(arguments["kind"]), str(arguments["session"])
@@ -286,10 +234,14 @@ class Operations:
             return {**nothing, "warm": False}
         searcher = self._projects.searcher(project, settings, settings.search)
         shown = self._pointers.of(session, kind)
+        moments = Moments(searcher.corpus, project, self._home)
+        found: list[Pointer] = []
         if kind == "failure":
-            found = self._moments.after_failure(searcher, project, arguments, shown, hide)
+            if not asks_memory(SHELL, {"command": encodable(str(arguments["command"]))}):
+                met = error_met(encodable(str(arguments["error"])), hide)
+                found += filter(None, [moments.past_failure(met, session, shown)])
         elif kind == "edit":
-            found = self._moments.before_edit(searcher, project, arguments, shown)
+            found += self._before_edit(moments, project, arguments, shown)
         elif kind == "agent":  # it has seen nothing of the session's
             task = hide(task)[:PROMPT_CHARACTERS]
             found = find_pointers(searcher, task, "", (), written_by(self._home))
@@ -298,6 +250,25 @@ class Operations:
         if kind != "agent":  # a prompt's pointers that its hook did not wait for
             found = [*found, *(one for one in self._late.get(session, ()) if one not in found)]
         return {**nothing, "text": lay_out(found), "ids": [pointer.id for pointer in found]}
+
+    def _before_edit(
+        self, moments: Moments, project: Project, asked: Arguments, shown: Collection[str]
+    ) -> list[Pointer]:
+        """Return a decision about `file`, an absolute path, when a session first edits it."""
+        file, session = encodable(str(asked["file"])), str(asked["session"])
+        offered = self._edited.get((session, file))
+        if offered is not None and (not offered or offered in shown):  # else it came too late
+            return []
+        # A linked worktree is outside the project; its paths are shown relative to the session's directory.
+        places = (project.root, encodable(str(asked.get("directory", ""))))
+        paths = {os.path.relpath(file, one) for one in places if one and file.startswith(one + os.sep)}
+        if not paths:
+            return []
+        found = moments.decision(paths, session, shown)
+        self._edited[session, file] = found.id if found else ""
+        while len(self._edited) > MOST_EDITED:
+            self._edited.popitem(last=False)
+        return [found] if found else []
 
     def shown(self, arguments: Arguments) -> Any:
         """Note that the pointers with these `ids` reached `session`. A reply may come too late.
@@ -322,10 +293,8 @@ class Operations:
             "uptime_seconds": round(time.time() - self._started, 1),
             "memory_mb": round(process.memory_info().rss / 1e6, 1), "threads": process.num_threads(),
             "sessions": [{"session": one.session, "root": one.root} for one in self.live],
-            "queue": self.writer.length,
-            "waiting": len(spool.waiting(self._home)),
-            "projects": self._projects.sizes(),
-            "errors": self.errors,
+            "queue": self.writer.length, "waiting": len(spool.waiting(self._home)),
+            "projects": self._projects.sizes(), "errors": self.errors,
         }
 
     def job(self, arguments: Arguments) -> Future[JobState]:

@@ -107,12 +107,6 @@ class Watcher:
             self._thread.join()
 
     def _run(self) -> None:
-        try:
-            self._report_changes()
-        finally:
-            self._stop_observer()
-
-    def _report_changes(self) -> None:
         while not self._closed:
             self._event.wait(LIST_SECONDS)
             end = time.monotonic() + LIST_SECONDS
@@ -124,6 +118,7 @@ class Watcher:
                     self._changed(root)
             except Exception:  # one failed call must not end the watching
                 logger.exception("handling a change of the memory failed")
+        self._stop_observer()
 
     def _changed_roots(self) -> list[str]:
         """Return the projects whose files are not those of the last report, or that lost a file.

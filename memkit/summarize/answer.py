@@ -78,12 +78,9 @@ class _Draft(NamedTuple):
 
 
 def read_answer(
-    value: Mapping[str, Any],
-    numbers: Mapping[int, tuple[int, str]],
-    evidence: Mapping[str, Evidence],
-    redact: Callable[[str], str],
-    embedder: Embedder | None = None,
-) -> dict[int, SegmentSummary]:
+    value: Mapping[str, Any], numbers: Mapping[int, tuple[int, str]], evidence: Mapping[str, Evidence],
+    redact: Callable[[str], str], embedder: Embedder | None = None,
+) -> dict[int, SegmentSummary]:  # fmt: skip
     """Return the summaries in a model's answer by the index of their segment.
 
     `numbers` is what `turn_numbers` returns, `evidence` what `read_evidence` returns. `embedder` compares

@@ -90,22 +90,16 @@ _BULLETS = list_schema("bullets", KINDS, turns="numbers of the turns that prove 
 # Not required: an answer without quotations is still worth its bullets.
 _BULLETS["bullets"]["items"]["properties"]["quote"] = {"type": "string", "description": "words that prove it"}
 
-SEGMENTS = answer_schema(
-    "segments",
-    {
-        "number": {"type": "integer", "description": "the segment's number"},
-        "title": {"type": "string", "description": "what the segment was about"},
-        **_BULLETS,
-    },
-)
+SEGMENTS = answer_schema("segments", {
+    "number": {"type": "integer", "description": "the segment's number"},
+    "title": {"type": "string", "description": "what the segment was about"},
+    **_BULLETS,
+})  # fmt: skip
 
-VERDICTS_SCHEMA = answer_schema(
-    "verdicts",
-    {
-        "number": {"type": "integer", "description": "the claim's number"},
-        "verdict": {"type": "string", "enum": list(VERDICTS)},
-    },
-)
+VERDICTS_SCHEMA = answer_schema("verdicts", {
+    "number": {"type": "integer", "description": "the claim's number"},
+    "verdict": {"type": "string", "enum": list(VERDICTS)},
+})  # fmt: skip
 
 
 class CallPart(NamedTuple):

@@ -74,33 +74,6 @@ class LastCompaction(msgspec.Struct, frozen=True):
     compacted: str
 
 
-def note_compaction(
-    home: Home, project: Project, name: str, before: str, change: FactChange, copy: Path | None
-) -> None:
-    """Record, durably, the `change` that is about to be made to `before`, the text of the file `name`.
-
-    `copy` is the kept copy of `before`. Raise `ArchiveError`.
-    """
-    day = FactFile(before, name).compacted or NO_DAY
-    last = LastCompaction(
-        name=name,
-        copy=copy.name if copy else "",
-        removed=change.removed,
-        added=frozenset(fact.id for fact in change.added),
-        compacted=day if change.compacted else "",
-    )
-    path = _path(home, project)
-    try:
-        make_private_directory(str(path.parent))
-        write_state(path, VERSION, msgspec.to_builtins(last, order="deterministic"))
-    except OSError as error:
-        raise ArchiveError(f"cannot write {path}: {error.strerror}; nothing was changed") from error
-
-
-def _path(home: Home, project: Project) -> Path:
-    return directory_of_replaced(home, project.root) / "undo.json"
-
-
 def _last_compaction(value: dict[str, Any]) -> LastCompaction:
     last = typed(value, LastCompaction)
     if last.copy and not _COPY.fullmatch(last.copy):
@@ -143,13 +116,10 @@ def batched(pieces: Iterable[_Piece]) -> list[list[_Piece]]:
 
 
 def run_compactions(
-    home: Home,
-    settings_of: Callable[[Project], Settings],
-    find_provider: Callable[[SummarizeSettings], Provider],
-    *,
-    should_stop: Callable[[], bool] = lambda: False,
-    clock: Callable[[], float] = time.time,
-) -> SummaryReport:
+    home: Home, settings_of: Callable[[Project], Settings],
+    find_provider: Callable[[SummarizeSettings], Provider], *,
+    should_stop: Callable[[], bool] = lambda: False, clock: Callable[[], float] = time.time,
+) -> SummaryReport:  # fmt: skip
     """Condense the memory of each project that is due according to `summarize.compact_days`.
 
     A first run covers only that many days; for older memory, the user runs `memkit compact`. The caller
@@ -355,7 +325,7 @@ class Compaction:
         recorded, `MemkitError` if its facts cannot be restored.
         """
         name = self.path.name
-        last = read_state(_path(self.home, self.project), VERSION, _last_compaction)
+        last = read_state(self._record, VERSION, _last_compaction)
         if last is None or last.name != name:
             raise NotFoundError(f"there is no compaction to undo in {Path(self.project.memory, name)}")
         copy = directory_of_replaced(self.home, self.project.root) / last.copy
@@ -390,17 +360,37 @@ class Compaction:
             copy = keep_replaced(self.home, self.project, name, old, self.today.isoformat())
             kept.append(copy)
             if not is_undo:
-                note_compaction(self.home, self.project, name, text, change, copy)
+                self._note(text, change, copy)
 
         unindexed.mark(self.home, self.project.root)
         self.journal.change_facts(name, change, keep)
         if is_undo:
-            record = _path(self.home, self.project)
             try:
-                record.unlink(missing_ok=True)
+                self._record.unlink(missing_ok=True)
             except OSError as error:
-                raise ArchiveError(f"undone, but {record} cannot be removed: {error.strerror}") from error
+                raise ArchiveError(
+                    f"undone, but {self._record} cannot be removed: {error.strerror}"
+                ) from error
         return kept[-1] if kept else None
+
+    def _note(self, before: str, change: FactChange, copy: Path | None) -> None:
+        """Record, durably, the `change` that is about to be made to `before`, of which `copy` is kept."""
+        name = self.path.name
+        day = FactFile(before, name).compacted or NO_DAY
+        added = frozenset(fact.id for fact in change.added)
+        kept, compacted = copy.name if copy else "", day if change.compacted else ""
+        last = LastCompaction(name, kept, change.removed, added, compacted)
+        try:
+            make_private_directory(str(self._record.parent))
+            write_state(self._record, VERSION, msgspec.to_builtins(last, order="deterministic"))
+        except OSError as error:
+            raise ArchiveError(
+                f"cannot write {self._record}: {error.strerror}; nothing was changed"
+            ) from error
+
+    @property
+    def _record(self) -> Path:
+        return directory_of_replaced(self.home, self.project.root) / "undo.json"
 
     @property
     def _is_all(self) -> bool:

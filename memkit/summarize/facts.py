@@ -288,13 +288,9 @@ def _summarized_turns(journal: Journal) -> set[str]:
 
 
 def make_facts_task(
-    known: Sequence[Statement],
-    entries: Sequence[Source],
-    settings: SummarizeSettings,
-    redact: Callable[[str], str],
-    own: str = INSTRUCTIONS,
-    schema: dict[str, Any] = SCHEMA,
-) -> Task:
+    known: Sequence[Statement], entries: Sequence[Source], settings: SummarizeSettings,
+    redact: Callable[[str], str], own: str = INSTRUCTIONS, schema: dict[str, Any] = SCHEMA,
+) -> Task:  # fmt: skip
     """Return the call that condenses `entries`, which are redacted, and updates the `known` facts.
 
     `own` is the file of instructions. Raise `ConfigError` for an unreadable prompt file.

@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from html import unescape
-from typing import Any
 
 from memkit.bullets import bullet_words, read_bullets
 from memkit.capture.summary_queue import SummaryQueue
@@ -185,13 +184,9 @@ LINE_TOKENS = 150
 """The most tokens of a line of a rollup as an entry of the next one."""
 
 _KINDS = [kind for kind in LABELS if kind != SUPERSEDED]
-
-
-def _schema() -> dict[str, Any]:
-    schema = list_schema("facts", _KINDS, sources="numbers of the entries that prove it")
-    schema["properties"]["title"] = {"type": "string", "description": "what this time was about"}
-    schema["required"].append("title")
-    return schema
+_SCHEMA = list_schema("facts", _KINDS, sources="numbers of the entries that prove it")
+_SCHEMA["properties"]["title"] = {"type": "string", "description": "what this time was about"}
+_SCHEMA["required"].append("title")
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,11 +247,9 @@ def due_rollups(project: Project, home: Home, settings: Settings, today: date) -
 
 
 def run_rollups(
-    home: Home,
-    settings_of: Callable[[Project], Settings],
-    find_provider: Callable[[SummarizeSettings], Provider],
-    clock: Callable[[], float] = time.time,
-) -> SummaryReport:
+    home: Home, settings_of: Callable[[Project], Settings],
+    find_provider: Callable[[SummarizeSettings], Provider], clock: Callable[[], float] = time.time,
+) -> SummaryReport:  # fmt: skip
     """Make the rollups that are due, at most `MOST_CALLS`.
 
     The caller updates the index of the report's projects. Raise `BusyError` if another process makes calls.
@@ -374,7 +367,7 @@ def _make(one: DueRollup, home: Home, settings: Settings, calls: Calls, today: d
     journal = Journal(one.project, shared=settings.memory.shared, home=home)
     written = FactFile(journal.text(one.name), one.name).facts()
     own = [written_statement(fact) for fact in written if fact.is_own]
-    task = make_facts_task(own, one.entries, settings.summarize, clean, INSTRUCTIONS, _schema())
+    task = make_facts_task(own, one.entries, settings.summarize, clean, INSTRUCTIONS, _SCHEMA)
     with calls.ask(task, settings.summarize, PURPOSE, one.project.root, one.subject) as reply:
         found = read_facts(reply.value, [*own, *one.entries], clean)[:MOST_FACTS]
         forgotten = Tombstones(home).forgotten().within(one.project.root)

@@ -161,14 +161,9 @@ def _compacted_turns(archived: Iterable[ArchivedTurn], turns: Collection[str]) -
 
 
 def _read_turn(
-    content: DayFile,
-    section: Section,
-    day: str,
-    archived: dict[str, ArchivedTurn],
-    compacted: Collection[str],
-    under_way: str,
-    settings: SummarizeSettings,
-) -> SegmentTurn:
+    content: DayFile, section: Section, day: str, archived: dict[str, ArchivedTurn],
+    compacted: Collection[str], under_way: str, settings: SummarizeSettings,
+) -> SegmentTurn:  # fmt: skip
     turn = section.pairs["turn"]
     time = section.minute or "00:00"
     began = datetime.fromisoformat(f"{day[:10]} {time}")

@@ -187,12 +187,9 @@ class Summarizer:
             self.queue.update(queued)
 
     def summarize(
-        self,
-        candidates: Sequence[Candidate],
-        report: SummaryReport,
-        should_stop: Callable[[], bool] = lambda: False,
-        roots: Collection[str] = (),
-    ) -> None:
+        self, candidates: Sequence[Candidate], report: SummaryReport,
+        should_stop: Callable[[], bool] = lambda: False, roots: Collection[str] = (),
+    ) -> None:  # fmt: skip
         """Summarize segments, as many per call as fit. Each call takes unchecked bullets along.
 
         They are of the projects of the segments and of `roots`, which have the same settings for summaries.
@@ -235,16 +232,12 @@ class Summarizer:
             self.requeue(candidates)
             self.summarize(candidates, report)
             self.summarize([], report, roots=[project.root])  # the bullets of the last call
-            self.drop_finished(project)
+            settings = self.settings_of(project)
+            for queued in [one for one in self.queue if one.root == project.root]:
+                _, finished = self._candidates(queued, settings, is_live=False)
+                if finished:  # the project's rollups wait for these days
+                    self.queue.update(queued, finished)
         return report
-
-    def drop_finished(self, project: Project) -> None:
-        """Unqueue the finished days of a project: its rollups wait for them. Raise `JournalError`."""
-        settings = self.settings_of(project)
-        for queued in [one for one in self.queue if one.root == project.root]:
-            _, finished = self._candidates(queued, settings, is_live=False)
-            if finished:
-                self.queue.update(queued, finished)
 
     def extract(self, root: str, candidates: Sequence[Candidate], report: SummaryReport) -> None:
         """Write extracts of segments of one project. Raise `JournalError`."""
@@ -522,13 +515,9 @@ class Summarizer:
             is_last = tries > len(RETRY_SECONDS) and (not is_outage or now - since >= OUTAGE_SECONDS)
             pause = max(asked, RETRY_SECONDS[min(tries, len(RETRY_SECONDS)) - 1])
             one.queued.tries[one.segment.id] = Attempt(
-                count=tries,
-                since=since,
-                again=now + min(pause, LONGEST_PAUSE),
-                reason=str(error),
-                given_up=is_last,
-                is_suspect=one.attempt.is_suspect or not is_outage,
-            )
+                count=tries, since=since, again=now + min(pause, LONGEST_PAUSE), reason=str(error),
+                given_up=is_last, is_suspect=one.attempt.is_suspect or not is_outage,
+            )  # fmt: skip
         for queued in sessions_of(group):
             self.queue.update(queued)
 

@@ -179,7 +179,7 @@ for module, names in {
     snapshot: ["write_durably", "remove_others"],
     update: ["write_rows", "note_changed", "write_manifest"],
     merge: ["write_merged", "write_manifest"],
-    mirror: ["write_durably", "remove_path"],
+    mirror: ["write_state", "remove_path"],
 }.items():
     for name in names:
         setattr(module, name, killing(getattr(module, name)))
