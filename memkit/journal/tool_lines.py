@@ -92,8 +92,12 @@ _ECHO = re.compile(r"^(?:\[[\w:.-]+\] )?[>$] \S")
 _CODE = re.compile(r"[;{}(\[,:]\s*$|·")
 _FAULT = re.compile(r"^(?:error|fatal|panic)\b[: \[]|^[\w.]*(?:Error|Exception):", re.IGNORECASE)
 _RAISED = re.compile(r"(?:E +(?:\w+: )?)?(?:Caused by: )?[\w.]*(?:Error|Exception)(?=:|$| [\[(])")
-_BLAMED = re.compile(r"^\* What went wrong:\n(?:(?!\* ).*\n)* *> (.+)", re.MULTILINE)
-"""The last cause that Gradle names."""
+_BLAMED = re.compile(
+    r"^(?:\* What went wrong:\n(?:(?!\* ).*\n)* *>"
+    r"|(?:Caused by:\n(?: .*\n|\n)*)*Caused by:\n(?: +\d+: .*\n)*) +(.+)",
+    re.MULTILINE,
+)
+"""The last cause that Gradle or Rust names."""
 WRAPS = wording_pattern("wrapped failures")
 """A line that only passes on that something failed, and tells no cause."""
 
@@ -143,7 +147,7 @@ def telling_lines(text: str, limit: int = OUTCOME_CHARACTERS) -> list[str]:
     """Return the lines with letters or digits, without those of a drawn frame if there are others."""
     lines = [line for line in printable(text).split("\n") if any(map(str.isalnum, line))]
     lines = [line for line in lines if not line.startswith("Exit code ")] or lines
-    lines = [line for line in lines if not _FRAME.search(line)] or lines
+    lines = [line for line in lines if not _FRAME.search(line.removeprefix("│ "))] or lines
     lines = [line for line in lines if not _ECHO.match(line)] or lines
     cleaned = (
         one_line(re.sub(f"{EMOJI.pattern} ?", "", _FRAME.sub("", line)), limit)
