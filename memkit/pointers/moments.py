@@ -35,6 +35,7 @@ NAMED, RULE, ONLY = 3, 3, 2
 
 _RULES = wording_pattern("rules", r"(?<!was )(?<!were )(?<!\bI )\b", r"\b")
 _LIMITS = wording_pattern("limits", r"\A(?!.*\b(?:had|was|were)\b).*\b", r"\b")
+_SAME = re.compile(r"(?:Its?|Th(?:e|is) file)\b")
 _BESIDE = re.compile(r"(?i)\.(?:md|rst|txt)$|test")  # what their turn decides is about the code
 
 
@@ -126,9 +127,10 @@ class Moments:
             return
         answer = self._answer(position, section)
         decides, is_prose, is_decided = stated(answer), is_short(answer), False
-        told = list[tuple[int, int, str]]()
-        for number, one in enumerate(prose_sentences(answer)):
-            is_named = _is_named(one, paths) or around.search(one) is not None
+        told, is_named = list[tuple[int, int, str]](), False
+        for number, one in enumerate(prose_sentences(answer, WORDS_CHARACTERS)):
+            is_same = is_named and _SAME.match(one) is not None
+            is_named = is_same or _is_named(one, paths) or around.search(one) is not None
             is_rule = one in decides or _RULES.search(one) is not None
             is_mine = is_only and is_prose and (is_named or not re.search(r"`[^`\s]+/[^`\s]+`", one))
             if (is_named and (is_rule or is_prose)) or (is_rule and is_mine):
