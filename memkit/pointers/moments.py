@@ -108,9 +108,10 @@ class Moments:
             bullets = [one for one in self._bullets(position) if not one.is_doubted]
             lines = [(one.text, one.turns[-1:] == (self._corpus.turns(position)[0],)) for one in bullets]
         for line, is_last in lines:
-            weight = NAMED * _is_named(line, paths) + ONLY * (is_only and is_last)
-            if weight and line.startswith(DECIDED) and line in self._own:
-                yield weight + RULE * (2 if chunk.kind == "fact" else 1), line
+            is_named = _is_named(line, paths)
+            if (is_named or (is_only and is_last)) and line.startswith(DECIDED) and line in self._own:
+                rules = RULE * is_named + RULE * (chunk.kind == "fact")
+                yield NAMED * is_named + ONLY * (is_only and is_last) + rules, line
         if chunk.kind == "turn":
             yield from self._stated(section, position, paths, is_only)
 
@@ -140,7 +141,7 @@ class Moments:
             told = sorted(sorted(told)[-2:], key=lambda one: -one[1])
             words = " ".join(one for _, _, one in told)
             # Without emphasis, parts of a secret can join.
-            yield sum(weight for weight, _, _ in told), words if words in answer else redact(words)
+            yield max(told)[0], words if words in answer else redact(words)
 
     def _answer(self, position: int, section: str) -> str:
         heading = heading_words(self._corpus.chunk(position).heading)
