@@ -77,6 +77,10 @@ NO_SUBJECT = STOP_WORDS["english"].union(
 )
 _CUT, _PARTS, _ID = re.compile(r"[…\\]\Z|<<"), re.compile(r"&&|\|\|?|[;\n]"), re.compile(r"[-_.:]\w*\d|^\d")
 _CHAIN = re.compile(r"&&|\|\||[;\n]")
+_LOOKS = re.compile(
+    r"\A(?!go )\S+(?: \S+){0,3}? (?:(?:describe|list)[\w-]*|avail|diff|get|history|info|inspect|logs|ls|ps"
+    r"|search|show|status|view)(?!\S)"
+)
 _EDITS = re.compile(r"\bsed\s+(?:-\S+\s+)*-i")
 _INSTALLS = frozenset({"add", "install", "remove", "uninstall"})
 
@@ -205,7 +209,8 @@ def way_past(
 
 
 def _is_step(call: Call) -> bool:
-    looks = is_step(_PREFIX.sub("", call.given)) and not _EDITS.search(call.given)
+    command = _PREFIX.sub("", call.given)
+    looks = (is_step(command) or _LOOKS.match(command)) and not _EDITS.search(call.given)
     is_command = role_of(call.name) == "shell" and not looks
     return not call.has_failed and (is_command or role_of(call.name) == "edit")
 

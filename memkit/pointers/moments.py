@@ -29,7 +29,7 @@ MOST_CANDIDATES = 30
 """The turns to look at: the best matches of an error, or the newest that name a file."""
 
 WORDS_CHARACTERS, TOLD_CHARACTERS, ERROR_CHARACTERS = 400, 140, 1000
-_DONE = wording_pattern("done")
+_DONE, _UNSOLVED = wording_pattern("done"), wording_pattern("unsolved")
 NAMED, RULE, ONLY = 3, 3, 2
 """The weights of a decision that names the file, is a rule, or is of a turn that edited no other file."""
 
@@ -65,7 +65,9 @@ class Moments:
         for position in sorted(candidates, key=self._age):
             calls = map(read_call, read_parts(self._corpus.turn_text(position)).tools)
             found = self._calls_since(position) if way_past(list(calls), met.matches) else []
-            if way := way_past([call for _, call in found], met.matches, [at for at, _ in found]):
+            is_open = _UNSOLVED.search(self._answer(position, self._corpus.turn_text(position)))
+            turns = [] if is_open else [at for at, _ in found]  # what else it ran did not help
+            if way := way_past([call for _, call in found], met.matches, turns):
                 if way.last is None:
                     unsolved = unsolved or self._pointer(position, way.text)
                     continue
