@@ -89,7 +89,7 @@ _RESULTS = (
 _ACKNOWLEDGED, _ADVICE = wording_pattern("acknowledged"), wording_pattern("advice")
 _SAME_NAME = re.compile(r" (\S+) -> \1$")
 _ECHO = re.compile(r"^(?:\[[\w:.-]+\] )?[>$] \S")
-_CODE = re.compile(r"[;{}(\[,:]\s*$|·")
+_CODE, _SAID = re.compile(r"[;{}(\[,:]\s*$|·"), re.compile(r"^\W*(?:\S+ ){4,}\S*[a-z]:$")
 _FAULT = re.compile(r"^(?:error|fatal|panic)\b[: \[]|^[\w.]*(?:Error|Exception):", re.IGNORECASE)
 _RAISED = re.compile(r"(?:E +(?:\w+: )?)?(?:Caused by: )?[\w.]*(?:Error|Exception)(?=:|$| [\[(])")
 _BLAMED = re.compile(
@@ -157,7 +157,8 @@ def telling_lines(text: str, limit: int = OUTCOME_CHARACTERS) -> list[str]:
 
 
 def _reason(lines: list[str]) -> str:
-    told = [line for line in lines if not _CODE.search(line) and not _RESULTS[-1].search(line)] or lines
+    said = [line for line in lines if _SAID.search(line) or not _CODE.search(line)]
+    told = [line for line in said if not _RESULTS[-1].search(line)] or lines
     causes = [line for line in told if not WRAPS.search(line)]
     raised = [line for line in causes if _RAISED.match(line)]
     wanted = (REASONS[0], COUNTED, REASONS[1])

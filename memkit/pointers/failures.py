@@ -63,7 +63,7 @@ _QUOTED = re.compile(r"""(?<!\w)['"`‘“](?![/~.])([\w.@:/-]{1,80})['"`’”]
 _NAMES = re.compile(
     r"""(?<![/\w])([A-Z]{1,3}\d{3,5}|[A-Z]+(?:_[A-Z]+)+)\b(?![.\w-])|(?<![\w-])(--[a-z][\w-]+)|([\w.-]+)[=~>]=\d"""
     r"""|\b(lib(?!rar)[A-Za-z]{2,})|\b([A-Z][a-z]+(?:[A-Z][a-z]+)+)\b(?<!Error)(?<!Exception)(?![.(]| operation)"""
-    r"""|(?<= )\((\d{3}|[A-Za-z][A-Za-z_ -]+)(?=[):,])"""
+    r"""|(?<= )\((\d{3}|[A-Za-z]+(?: [a-z]+)+)(?=[):,])"""
     r"""|\b(?:column|field|found for|named|package|relation|requirement|table):? ['"]?([\w.-]+)"""
 )
 """Failures of the same words differ in these: codes, options, packages, libraries, AccessDenied. Quoted
@@ -77,10 +77,7 @@ NO_SUBJECT = STOP_WORDS["english"].union(
 )
 _CUT, _PARTS, _ID = re.compile(r"[…\\]\Z|<<"), re.compile(r"&&|\|\|?|[;\n]"), re.compile(r"[-_.:]\w*\d|^\d")
 _CHAIN = re.compile(r"&&|\|\||[;\n]")
-_LOOKS = re.compile(
-    r"\A(?!go )\S+(?: \S+){0,3}? (?:(?:describe|list)[\w-]*|avail|diff|get|history|info|inspect|logs|ls|ps"
-    r"|search|show|status|view)(?!\S)"
-)
+_LOOKS = re.compile(r"\A(?!go )\S+(?: \S+){0,3}? (?:describe|get|list|logs|ls|ps|show|status)(?!\S)")
 _EDITS = re.compile(r"\bsed\s+(?:-\S+\s+)*-i")
 _INSTALLS = frozenset({"add", "install", "remove", "uninstall"})
 
@@ -151,10 +148,10 @@ def family(command: str) -> str:
     return " ".join([name, *rest[: 2 if rest[0] in _SCRIPTS else 1]])
 
 
-def _families(command: str) -> list[str]:
+def _families(call: Call) -> list[str]:
     """Return the family of each command of a chain that does not only look."""
-    parts = (part for part in _CHAIN.split(command) if part.strip() and not is_step(part))
-    return list(map(family, parts)) or [family(command)]
+    parts = (part for part in _CHAIN.split(call.given) if part.strip() and not is_step(part))
+    return list(map(family, parts)) or [family(call.given)]
 
 
 class Way(NamedTuple):
@@ -192,9 +189,8 @@ def way_past(
     numbers = [n for n in ran if is_met(failure_of(calls[n].outcome))]
     end = len(calls)
     for at in reversed(numbers):
-        wanted = _families(calls[at].given)[-1]
-        worked = [n for n in range(at + 1, end) if calls[n].has_passed]
-        passed = [n for n in worked if wanted in _families(calls[n].given)]
+        wanted = _families(calls[at])[-1]
+        passed = [n for n in range(at + 1, end) if calls[n].has_passed and wanted in _families(calls[n])]
         here = (n for n in passed if calls[n].given == calls[at].given and turns and turns[n] == turns[at])
         if passed:
             return Way(calls, at, next(here, passed[0]))
@@ -209,9 +205,8 @@ def way_past(
 
 
 def _is_step(call: Call) -> bool:
-    command = _PREFIX.sub("", call.given)
-    looks = (is_step(command) or _LOOKS.match(command)) and not _EDITS.search(call.given)
-    is_command = role_of(call.name) == "shell" and not looks
+    looks = is_step(_PREFIX.sub("", call.given)) and not _EDITS.search(call.given)
+    is_command = role_of(call.name) == "shell" and not looks and not _LOOKS.match(call.given)
     return not call.has_failed and (is_command or role_of(call.name) == "edit")
 
 

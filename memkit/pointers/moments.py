@@ -65,8 +65,8 @@ class Moments:
         for position in sorted(candidates, key=self._age):
             calls = map(read_call, read_parts(self._corpus.turn_text(position)).tools)
             found = self._calls_since(position) if way_past(list(calls), met.matches) else []
-            is_open = _UNSOLVED.search(self._answer(position, self._corpus.turn_text(position)))
-            turns = [] if is_open else [at for at, _ in found]  # what else it ran did not help
+            answer = self._answer(position, self._corpus.turn_text(position))
+            turns = [] if _UNSOLVED.search(answer) else [at for at, _ in found]
             if way := way_past([call for _, call in found], met.matches, turns):
                 if way.last is None:
                     unsolved = unsolved or self._pointer(position, way.text)
@@ -110,10 +110,9 @@ class Moments:
             bullets = [one for one in self._bullets(position) if not one.is_doubted]
             lines = [(one.text, one.turns[-1:] == (self._corpus.turns(position)[0],)) for one in bullets]
         for line, is_last in lines:
-            is_named = _is_named(line, paths)
-            if (is_named or (is_only and is_last)) and line.startswith(DECIDED) and line in self._own:
-                rules = RULE * is_named + RULE * (chunk.kind == "fact")
-                yield NAMED * is_named + ONLY * (is_only and is_last) + rules, line
+            is_named, is_mine = _is_named(line, paths), is_only and is_last
+            if (is_named or is_mine) and line.startswith(DECIDED) and line in self._own:
+                yield (NAMED + RULE) * is_named + RULE * (chunk.kind == "fact") + ONLY * is_mine, line
         if chunk.kind == "turn":
             yield from self._stated(section, position, paths, is_only)
 
