@@ -62,7 +62,7 @@ _WORDS = re.compile(r"[^\W\d_]{2,}")
 _QUOTED = re.compile(r"""(?<!\w)['"`‘“](?![/~.])([\w.@:/-]{1,80})['"`’”](?!\w)|\bthe (\w+) operation\b""")
 _NAMES = re.compile(
     r"""(?<![/\w])([A-Z]{1,3}\d{3,5}|[A-Z]+(?:_[A-Z]+)+)\b(?![.\w-])|(?<![\w-])(--[a-z][\w-]+)|([\w.-]+)[=~>]=\d"""
-    r"""|\b(lib(?!rar)[A-Za-z]{2,})|\b([A-Z][a-z]+(?:[A-Z][a-z]+)+)\b(?<!Error)(?<!Exception)(?![.(]| operation)"""
+    r"""|\b(lib(?!rar)[A-Za-z]{2,})|\b([A-Z][a-z]+(?:[A-Z][a-z]+)+)\b(?<!Error)(?<!Exception)(?![.(]| oper)"""
     r"""|(?<= )\((\d{3}|[A-Za-z]+(?: [a-z]+)+)(?=[):,])"""
     r"""|\b(?:column|field|found for|named|package|relation|requirement|table):? ['"]?([\w.-]+)"""
 )
