@@ -77,7 +77,7 @@ NO_SUBJECT = STOP_WORDS["english"].union(
 )
 _CUT, _PARTS, _ID = re.compile(r"[…\\]\Z|<<"), re.compile(r"&&|\|\|?|[;\n]"), re.compile(r"[-_.:]\w*\d|^\d")
 _CHAIN = re.compile(r"&&|\|\||[;\n]")
-_LOOKS = re.compile(r"\A(?!go )\S+(?: \S+){0,3}? (?:describe|get|list|logs|ls|ps|show|status)(?!\S)")
+_LOOKS = re.compile(r"\A(?!go )\S+(?: \S+){0,3}? (?:describe|get|history|list|logs|ls|ps|show|status)(?!\S)")
 _EDITS = re.compile(r"\bsed\s+(?:-\S+\s+)*-i")
 _INSTALLS = frozenset({"add", "install", "remove", "uninstall"})
 
