@@ -101,12 +101,12 @@ def says_nothing(line: str, words: int = 2) -> bool:
     return len(telling) < words and not WIDE.search(line)
 
 
-def prose_sentences(text: str) -> list[str]:
+def prose_sentences(text: str, most: int = SENTENCE_CHARACTERS) -> list[str]:
     """Return the sentences of a text outside of code, quotes, and tables, without emphasis."""
     lines = [line for line in FENCED.sub("\n", text).split("\n") if not _NO_PROSE.match(line)]
     parts = _SENTENCE_END.split("\n".join(lines))
-    found = (one_line(plain(part), 2 * SENTENCE_CHARACTERS) for part in parts)
-    return [one for one in found if 0 < len(one) <= SENTENCE_CHARACTERS]
+    found = (one_line(plain(part), 2 * most) for part in parts)
+    return [one for one in found if 0 < len(one) <= most]
 
 
 def last_question(text: str) -> str:

@@ -89,11 +89,15 @@ _RESULTS = (
 _ACKNOWLEDGED, _ADVICE = wording_pattern("acknowledged"), wording_pattern("advice")
 _SAME_NAME = re.compile(r" (\S+) -> \1$")
 _ECHO = re.compile(r"^(?:\[[\w:.-]+\] )?[>$] \S")
-_CODE = re.compile(r"[;{}(\[,:]\s*$|·")
+_CODE, _SAID = re.compile(r"[;{}(\[,:]\s*$|·"), re.compile(r"^\W*(?:\S+ ){4,}\S*[a-z]:$")
 _FAULT = re.compile(r"^(?:error|fatal|panic)\b[: \[]|^[\w.]*(?:Error|Exception):", re.IGNORECASE)
 _RAISED = re.compile(r"(?:E +(?:\w+: )?)?(?:Caused by: )?[\w.]*(?:Error|Exception)(?=:|$| [\[(])")
-_BLAMED = re.compile(r"^\* What went wrong:\n(?:(?!\* ).*\n)* *> (.+)", re.MULTILINE)
-"""The last cause that Gradle names."""
+_BLAMED = re.compile(
+    r"^(?:\* What went wrong:\n(?:(?!\* ).*\n)* *>"
+    r"|(?:Caused by:\n(?: .*\n|\n)*)*Caused by:\n(?: +\d+: .*\n)*) +(.+)",
+    re.MULTILINE,
+)
+"""The last cause that Gradle or Rust names."""
 WRAPS = wording_pattern("wrapped failures")
 """A line that only passes on that something failed, and tells no cause."""
 
@@ -143,7 +147,7 @@ def telling_lines(text: str, limit: int = OUTCOME_CHARACTERS) -> list[str]:
     """Return the lines with letters or digits, without those of a drawn frame if there are others."""
     lines = [line for line in printable(text).split("\n") if any(map(str.isalnum, line))]
     lines = [line for line in lines if not line.startswith("Exit code ")] or lines
-    lines = [line for line in lines if not _FRAME.search(line)] or lines
+    lines = [line for line in lines if not _FRAME.search(line.removeprefix("│ "))] or lines
     lines = [line for line in lines if not _ECHO.match(line)] or lines
     cleaned = (
         one_line(re.sub(f"{EMOJI.pattern} ?", "", _FRAME.sub("", line)), limit)
@@ -153,7 +157,8 @@ def telling_lines(text: str, limit: int = OUTCOME_CHARACTERS) -> list[str]:
 
 
 def _reason(lines: list[str]) -> str:
-    told = [line for line in lines if not _CODE.search(line) and not _RESULTS[-1].search(line)] or lines
+    said = [line for line in lines if _SAID.search(line) or not _CODE.search(line)]
+    told = [line for line in said if not _RESULTS[-1].search(line)] or lines
     causes = [line for line in told if not WRAPS.search(line)]
     raised = [line for line in causes if _RAISED.match(line)]
     wanted = (REASONS[0], COUNTED, REASONS[1])

@@ -39,7 +39,8 @@ STEPS, MOST_STEPS = 2, 6  # the last ones before the call that passed: in a poin
 COMMAND_CHARACTERS, SHOWN_CHARACTERS, REASON_CHARACTERS = 60, 90, 300
 
 _PREFIX = re.compile(
-    r"\A\s*(?:cd\s[^;&|]+(?:&&|;)\s*|(?:export\s+)?[A-Za-z_]\w*=\S*\s+(?:&&\s*)?|(?:time|sudo|env|npx|uvx)\s+"
+    r"\A\s*(?:cd\s[^;&|]+(?:&&|;)\s*|(?:export\s+)?[A-Za-z_]\w*=(?:\$\([^)]*\)|'[^']*'|\S)*\s+(?:&&\s*)?"
+    r"|(?:time|sudo|env|npx|uvx)\s+"
     r"|(?:uv|poetry|pipenv|bundle)\s+(?:run|exec)\s+(?:-\S+\s+)*|timeout\s+\S+\s+"
     r"|(?:\S*/)?python[\d.]*\s+(?:-\S\s+)*-m\s+)*"
 )
@@ -48,7 +49,7 @@ _SUBCOMMAND = re.compile(r"[a-z][a-z0-9:_-]*")
 _SCRIPTS = frozenset({"compose", "run", "exec", "run-script"})
 _MAIN = frozenset({"bash", "node", "python", "ruby", "sh"})
 
-_TEST = re.compile(r"\S+::\S+|https?://\S+")
+_TEST = re.compile(r"""\S+::\S+|https?://\S+|['"`]\S+['"`] (?=already exists)""")
 _PATH = re.compile(r"(?:[\w.~@-]*/)+[\w.@+-]*|(?<![\w.])[\w-]+\.[A-Za-z]{1,5}\b(?![.(])")
 _LOG = re.compile(  # what logs put in front
     r"\A(?:\s*(?:\S+:\d+(?::\d+)?:|[\w.-]+ +\||\|?\[(?!Errno)[\w.:,+/ !-]*\]:?|\d[\d:.,TZ/-]{4,}|Caused by:"
@@ -58,14 +59,15 @@ _LOG = re.compile(  # what logs put in front
 _MODULE = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Z]\w*)")
 _HEX = re.compile(r"\b(?:0x[0-9a-f]+|(?=[a-f]*\d)[0-9a-f]{7,})\b", re.IGNORECASE)
 _WORDS = re.compile(r"[^\W\d_]{2,}")
-_QUOTED = re.compile(r"""(?<!\w)['"`‘“](?![/~.])([\w.@:/-]{1,80})['"`’”](?!\w)""")
+_QUOTED = re.compile(r"""(?<!\w)['"`‘“](?![/~.])([\w.@:/-]{1,80})['"`’”](?!\w)|\bthe (\w+) operation\b""")
 _NAMES = re.compile(
     r"""(?<![/\w])([A-Z]{1,3}\d{3,5}|[A-Z]+(?:_[A-Z]+)+)\b(?![.\w-])|(?<![\w-])(--[a-z][\w-]+)|([\w.-]+)[=~>]=\d"""
-    r"""|\b(lib(?!rar)[A-Za-z]{2,})|\b([A-Z][a-z]+(?:[A-Z][a-z]+)+)\b(?<!Error)(?<!Exception)(?![.(])"""
+    r"""|\b(lib(?!rar)[A-Za-z]{2,})|\b([A-Z][a-z]+(?:[A-Z][a-z]+)+)\b(?<!Error)(?<!Exception)(?![.(]| oper)"""
+    r"""|(?<= )\((\d{3}|[A-Za-z]+(?: [a-z]+)+)(?=[):,])"""
     r"""|\b(?:column|field|found for|named|package|relation|requirement|table):? ['"]?([\w.-]+)"""
 )
 """Failures of the same words differ in these: codes, options, packages, libraries, AccessDenied. Quoted
-names may differ if there are many words.
+names and AWS operations may differ if there are many words.
 """
 
 NO_SUBJECT = STOP_WORDS["english"].union(
@@ -74,6 +76,8 @@ NO_SUBJECT = STOP_WORDS["english"].union(
     status test tests""".split()
 )
 _CUT, _PARTS, _ID = re.compile(r"[…\\]\Z|<<"), re.compile(r"&&|\|\|?|[;\n]"), re.compile(r"[-_.:]\w*\d|^\d")
+_CHAIN = re.compile(r"&&|\|\||[;\n]")
+_LOOKS = re.compile(r"\A(?!go )\S+(?: \S+){0,3}? (?:describe|get|history|list|logs|ls|ps|show|status)(?!\S)")
 _EDITS = re.compile(r"\bsed\s+(?:-\S+\s+)*-i")
 _INSTALLS = frozenset({"add", "install", "remove", "uninstall"})
 
@@ -100,7 +104,8 @@ class Failure(NamedTuple):
         is_other_file = bool(self.paths and other.paths) and self.paths.isdisjoint(other.paths)
         is_alike = len({*ours} & {*theirs}) >= ALIKE * len({*ours, *theirs})
         is_wrapped = WRAPS.search(self.reason) or WRAPS.search(other.reason)
-        if len(telling) < LEAST_WORDS + is_other_file or is_wrapped:
+        is_equal = self.words == other.words and self.quoted == other.quoted and self.quoted
+        if is_wrapped or (len(telling) < LEAST_WORDS + is_other_file and not is_equal):
             return False
         rest = [word for word in said if not any(word in name for name in self.quoted | other.quoted)]
         is_named = other.names >= self.names or other.names <= self.names
@@ -123,11 +128,11 @@ def failure_of(reason: str) -> Failure:
     """Return what identifies a failure with this message."""
     reason = one_line(reason, REASON_CHARACTERS)
     said = _MODULE.sub("", _TEST.sub(" ", reason))
-    quoted = (name.lower() for name in _QUOTED.findall(said) if not _ID.search(name))
+    quoted = (name.lower() for groups in _QUOTED.findall(said) for name in groups if not _ID.search(name))
     names = (name.lower() for groups in _NAMES.findall(said) for name in groups if name)
     said = _LOG.sub("", said)
     words = tuple(_WORDS.findall(_HEX.sub(" ", _PATH.sub(" ", said)).lower()))
-    return Failure(reason, words, frozenset(quoted), frozenset(names), frozenset(_PATH.findall(said)))
+    return Failure(reason, words, frozenset(quoted) - {""}, frozenset(names), frozenset(_PATH.findall(said)))
 
 
 def family(command: str) -> str:
@@ -141,6 +146,12 @@ def family(command: str) -> str:
     if not rest or not _SUBCOMMAND.fullmatch(rest[0]):
         return name
     return " ".join([name, *rest[: 2 if rest[0] in _SCRIPTS else 1]])
+
+
+def _families(call: Call) -> list[str]:
+    """Return the family of each command of a chain that does not only look."""
+    parts = (part for part in _CHAIN.split(call.given) if part.strip() and not is_step(part))
+    return list(map(family, parts)) or [family(call.given)]
 
 
 class Way(NamedTuple):
@@ -172,14 +183,14 @@ def way_past(
 ) -> Way | None:
     """Return the last failure of a kind that the calls of a session got past, or else met; or None.
 
-    It is also past if its turn, one of `turns`, edited a file and then ran another command that passed.
+    It is also past if its turn, one of `turns`, then ran another command that passed, after any edit.
     """
     ran = [n for n, one in enumerate(calls) if role_of(one.name) == "shell" and not one.has_passed]
     numbers = [n for n in ran if is_met(failure_of(calls[n].outcome))]
     end = len(calls)
     for at in reversed(numbers):
-        wanted = family(calls[at].given)
-        passed = [n for n in range(at + 1, end) if calls[n].has_passed and family(calls[n].given) == wanted]
+        wanted = _families(calls[at])[-1]
+        passed = [n for n in range(at + 1, end) if calls[n].has_passed and wanted in _families(calls[n])]
         here = (n for n in passed if calls[n].given == calls[at].given and turns and turns[n] == turns[at])
         if passed:
             return Way(calls, at, next(here, passed[0]))
@@ -188,14 +199,14 @@ def way_past(
         return None
     at = numbers[-1]
     later = [n for n, turn in enumerate(turns) if n > at and turn == turns[at] and _is_step(calls[n])]
-    edited = next((n for n in later if role_of(calls[n].name) == "edit"), len(calls))
+    edited = next((n for n in later if role_of(calls[n].name) == "edit"), at)
     others = (n for n in later if n > edited and calls[n].has_passed)
     return Way(calls, at, next((n for n in others if not calls[n].given.startswith("git ")), None))
 
 
 def _is_step(call: Call) -> bool:
     looks = is_step(_PREFIX.sub("", call.given)) and not _EDITS.search(call.given)
-    is_command = role_of(call.name) == "shell" and not looks
+    is_command = role_of(call.name) == "shell" and not looks and not _LOOKS.match(call.given)
     return not call.has_failed and (is_command or role_of(call.name) == "edit")
 
 

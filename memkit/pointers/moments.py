@@ -29,12 +29,13 @@ MOST_CANDIDATES = 30
 """The turns to look at: the best matches of an error, or the newest that name a file."""
 
 WORDS_CHARACTERS, TOLD_CHARACTERS, ERROR_CHARACTERS = 400, 140, 1000
-_DONE = wording_pattern("done")
+_DONE, _UNSOLVED = wording_pattern("done"), wording_pattern("unsolved")
 NAMED, RULE, ONLY = 3, 3, 2
 """The weights of a decision that names the file, is a rule, or is of a turn that edited no other file."""
 
 _RULES = wording_pattern("rules", r"(?<!was )(?<!were )(?<!\bI )\b", r"\b")
 _LIMITS = wording_pattern("limits", r"\A(?!.*\b(?:had|was|were)\b).*\b", r"\b")
+_SAME = re.compile(r"(?:Its?|Th(?:e|is) file)\b")
 _BESIDE = re.compile(r"(?i)\.(?:md|rst|txt)$|test")  # what their turn decides is about the code
 
 
@@ -64,7 +65,9 @@ class Moments:
         for position in sorted(candidates, key=self._age):
             calls = map(read_call, read_parts(self._corpus.turn_text(position)).tools)
             found = self._calls_since(position) if way_past(list(calls), met.matches) else []
-            if way := way_past([call for _, call in found], met.matches, [at for at, _ in found]):
+            answer = self._answer(position, self._corpus.turn_text(position))
+            turns = [] if _UNSOLVED.search(answer) else [at for at, _ in found]
+            if way := way_past([call for _, call in found], met.matches, turns):
                 if way.last is None:
                     unsolved = unsolved or self._pointer(position, way.text)
                     continue
@@ -107,9 +110,9 @@ class Moments:
             bullets = [one for one in self._bullets(position) if not one.is_doubted]
             lines = [(one.text, one.turns[-1:] == (self._corpus.turns(position)[0],)) for one in bullets]
         for line, is_last in lines:
-            weight = NAMED * _is_named(line, paths) + ONLY * (is_only and is_last)
-            if weight and line.startswith(DECIDED) and line in self._own:
-                yield weight + RULE * (2 if chunk.kind == "fact" else 1), line
+            is_named, is_mine = _is_named(line, paths), is_only and is_last
+            if (is_named or is_mine) and line.startswith(DECIDED) and line in self._own:
+                yield (NAMED + RULE) * is_named + RULE * (chunk.kind == "fact") + ONLY * is_mine, line
         if chunk.kind == "turn":
             yield from self._stated(section, position, paths, is_only)
 
@@ -126,9 +129,10 @@ class Moments:
             return
         answer = self._answer(position, section)
         decides, is_prose, is_decided = stated(answer), is_short(answer), False
-        told = list[tuple[int, int, str]]()
-        for number, one in enumerate(prose_sentences(answer)):
-            is_named = _is_named(one, paths) or around.search(one) is not None
+        told, is_named = list[tuple[int, int, str]](), False
+        for number, one in enumerate(prose_sentences(answer, WORDS_CHARACTERS)):
+            is_same = is_named and _SAME.match(one) is not None
+            is_named = is_same or _is_named(one, paths) or around.search(one) is not None
             is_rule = one in decides or _RULES.search(one) is not None
             is_mine = is_only and is_prose and (is_named or not re.search(r"`[^`\s]+/[^`\s]+`", one))
             if (is_named and (is_rule or is_prose)) or (is_rule and is_mine):
@@ -138,7 +142,7 @@ class Moments:
             told = sorted(sorted(told)[-2:], key=lambda one: -one[1])
             words = " ".join(one for _, _, one in told)
             # Without emphasis, parts of a secret can join.
-            yield sum(weight for weight, _, _ in told), words if words in answer else redact(words)
+            yield max(told)[0], words if words in answer else redact(words)
 
     def _answer(self, position: int, section: str) -> str:
         heading = heading_words(self._corpus.chunk(position).heading)

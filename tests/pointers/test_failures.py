@@ -22,6 +22,7 @@ from tests.pointers.test_moments import ERROR, FILES, day, remember
         ("cd /x/y && FOO=1 python3.12 -m pytest -q", "pytest"),
         ("sudo git push origin main", "git push"),
         ("npm run build", "npm run build"),
+        ("LIBS=$(brew --prefix ssl)/lib A='b c' make all", "make all"),
         ("uv run --frozen pytest", "pytest"),
         ("/usr/bin/python3 scripts/load.py --all", "python load.py"),
         ("./deploy.sh staging", "deploy.sh staging"),
@@ -37,6 +38,9 @@ def test_the_family_of_a_command(command: str, expected: str) -> None:
     [
         ("ERROR: relation 'users' missing at 0x7ff1 in /a/b/seed.sql:12", 'ERROR: relation "users" missing at 0x1234abcd in /c/x.sql:99'),
         ("Error: release 'loam-one' failed and was rolled back: timed out while it waited for the condition", "Error: release 'loam-two' failed and was rolled back: timed out while it waited for the condition"),
+        ("An error occurred (TokenGone) when calling the ListHats operation: The token that you gave is gone", "An error occurred (TokenGone) when calling the PutHat operation: The token that you gave is gone"),
+        ("error: no such command: `lint`", "error: no such command: `lint`"),
+        ('migrate: relation "hats" already exists in it', 'migrate: relation "caps" already exists in it'),
         ("pod 'ingest-7d9f' exceeded its quota", "pod 'ingest-81ab' exceeded its quota"),
         ("Error: Cannot process file src/Results.tsx: Support for the experimental syntax …", "Error: Cannot process file src/a/Profile.tsx: Support for the experimental syntax 'decorators' isn't enabled"),
         ("ERROR [etl.loader] The partition of the snapshot is locked by another …", "load-2  | FATAL: The partition of the snapshot is locked by another writer; retry"),
@@ -61,6 +65,8 @@ def test_numbers_paths_hashes_and_quotes_do_not_tell_failures_apart(one: str, ot
         ("viewer: error while loading shared libraries: libGLU.so.1: cannot open shared object file", "viewer: error while loading shared libraries: libxcb.so.1: cannot open shared object file"),
         ("An error occurred (AccessDenied) when calling the GetObject operation: denied", "An error occurred (AccessDenied) when calling the CopyObject operation: denied"),
         ("Error response from the daemon of the cluster: the port is taken", "Error response from the daemon of the cluster: the name is reserved by another"),
+        ("An error occurred (404) when calling the ListHats operation: gone", "An error occurred (TokenGone) when calling the ListHats operation: gone"),
+        ("OSError: Cannot read the archive file (wrong magic number, 12)", "OSError: Cannot read the archive file (disk quota: 4096)"),
         ("Error: Cannot find module 'sharp'", "Error: Cannot find package 'yaml' imported"),
     ],
 )
@@ -82,6 +88,10 @@ def test_the_last_exception_of_a_chain_identifies_the_failure() -> None:
     lines = "Exit code 1\nFAILURE: Build failed with an exception.\n> Broken class file of major version 70"
     assert error_met(lines, str).matches(failure_of("parse error in phase 'check': Broken class file of major version 69"))
     assert not error_met(lines, str).matches(failure_of("FAILURE: Build failed with an exception."))
+    chain = "Exit code 1\nError: no reply of b.toml\n\nCaused by:\n    0: in a link\n    1: the socket is gone\n"
+    assert error_met(chain, str).reason == "1: the socket is gone"
+    assert error_met("Exit code 1\nweb install$ build\n│ Error: no compiler here\nELIFECYCLE Command failed", str).reason == "│ Error: no compiler here"
+    assert error_met("Exit code 1\nError: P12\nCannot find the hats. To get them, run:\nmake hats", str).reason == "Cannot find the hats. To get them, run:"
     wrapped = "Exit code 1\n[lint] $ golangci-lint run\nmain.go:3: error: no such field\n[lint] ERROR task failed"
     assert error_met(wrapped, str).reason == "main.go:3: error: no such field"
 
@@ -106,6 +116,11 @@ def test_the_steps_before_the_call_that_passed() -> None:
     assert "not solved" in told(*lines, turns="aaab")
     lines = YAML, "Bash `pytest --version` → 8", "Edit a.py", "Bash `pytest -q` → 2 passed"
     assert told(*lines, turns="aaaa").endswith("it passed after `pytest --version`, then Edit a.py")
+    # The command in a chain; without an edit, the next one of the turn that does not look.
+    assert told(YAML, "Bash `make deps`", "Bash `. venv/bin/activate && pytest -q` → 2 passed").endswith("`. venv/bin/activate && pytest -q` passed after `make deps`")
+    lines = YAML, "Bash `docker ps -a`", "Bash `make deps`", "Bash `make docs`"
+    assert told(*lines, turns="aaaa").endswith("; `make deps` passed")
+    assert "not solved" in told(*lines, turns="abbb")
     # What was run after a failure that came back did not help.
     assert told(YAML, "Edit a.py", YAML, "Edit b.py", "Bash `pytest -q` → 2 passed").endswith("it passed after Edit b.py")
 

@@ -83,6 +83,11 @@ def test_a_failure_that_is_not_solved_says_so(tmp_path: Path) -> None:
     found = failure(memory)
     assert found is not None
     assert (found.date, found.text) == ("2026-11-20", f"`pytest -q` failed the same way: {ERROR}; not solved")
+    for answer, is_solved in (("It is still open.", False), ("It is open source.", True)):
+        text = day("2026-11-20", "5e550003", ("aaaa0003", f"{FAILED}\n- Bash `make deps`", answer))
+        found = failure(remember(tmp_path / answer, {"2026-11-20.md": text}))
+        assert found is not None
+        assert ("`make deps` passed" in found.text) is is_solved
     solved = remember(tmp_path / "b", {**FILES, "2026-11-21.md": day("2026-11-21", "5e550009", ("aaaa0009", FAILED, "No idea."))})
     found = failure(solved)  # an older way past it says more
     assert found is not None
@@ -115,6 +120,10 @@ def test_the_sentence_that_decides(answer: str, expected: str) -> None:
         ([("Edit deploy/export.py\n- Edit a.py", "Exports are never overwritten.")], ""),
         ([("Edit deploy/export.py", "The total was never set, and `lib/sum.py` must know it.")], ""),
         ([("Edit deploy/export.py", "From now on there is a file per month.")], "From now on there is a file per month."),
+        ([("Edit deploy/export.py", f"The export is never changed{' or touched' * 25}.")], f"The export is never changed{' or touched' * 25}."),
+        ([("Edit a.py", "`deploy/export.py` comes from a.py. It must not be edited.")], "`deploy/export.py` comes from a.py. It must not be edited."),
+        ([("Edit a.py", "`deploy/export.py` comes from a.py. Users must not see it.")], ""),
+        ([("Edit deploy/export.py", "`deploy/export.py` has an order."), ("Edit deploy/export.py", "The sums have to stay last.")], "The sums have to stay last."),
         ([("Edit deploy/export.py", "Fixed the typo in the heading.")], ""),
         ([("Read a.py", "We keep one file per month. It is in `deploy/export.py`.")], ""),
         ([("Read a.py", "A file per month, never two.\n\n- one\n- `deploy/export.py`")], ""),
