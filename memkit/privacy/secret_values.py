@@ -920,11 +920,14 @@ def _random_candidates(text: str, names: list[Match[str]]) -> Iterator[tuple[int
 # What a line holds alone, in a list, or in a chat, and what stands last in it.
 _ALONE = r"(?:" + _CHAT + r")?[ \t>•–-]{0,12}(?:\* )?(?:[\"'`]|\*\*){0,2}(?P<value>[^\s\"'`<>()\[\]{}|=/\\]{6,40}?)[\"'`*]{0,3}[.]?[ \t\r]*(?:[ ]\([^()\n]{1,60}\)[ \t\r]*)?(?=\n|\Z)"
 _LAST = r"(?![^\n]*\w[(\[])(?:" + _CHAT + r")?[^\n{};=<>$\\|]{0,200}(?:[:,(/–→-]|\b(?:just|it'?s|also|so|i\.e\.))[ ][`„“«*]{0,3}(?P<value>[^\s\"'`<>()\[\]{}|=/\\]{6,40}?)[\"'`”»*)]{0,3}[.]?[ \t\r]*(?:[ ]\([^()\n]{1,60}\)[ \t\r]*)?(?=\n|\Z)"
+# The last word of a line, if it cannot be such a value: most are.
+_ENDS_PLAIN = r"[ \t]*(?=\S)(?:[\"'`(]{0,2}(?:[^\W\d_]?[a-z]{0,10}|[a-z]{0,31})[\"'`]{0,2}(?:\)?[.,:;?])?[\"'`]?|\S*[{}<>|=/\\(\[\]])\s*\Z"
 
 # A line of prose, a word of it, and a word that stands out; what names a thing before a value.
 _IS_PROSE = r"(?![^\n]*(?:[\"'][,:)\]]|\w[(\[]))(?![ \t]*#\w)(?![ \t]*[$%❯➜>#/*+-]{1,3} ?\w+ --?\w)(?:[^\n{};=<>$\\|]|(?<=\w)\$)*(?:\n|\Z)"
 _WORD_IN_PROSE = rf"(?<![^{_END}“„「『(])[^\W_][^{_END}“„(){{}}\[\]/@:]{{7,40}}(?![^{_END}.:)!?]|[.:)!?]\w)"
 _STANDS_OUT = r"[^\W\d_]{3,}\d\d+[!$*#&+]\Z|[A-Z][a-z]{2,}(?:[!%*^~][A-Z]?[a-z]{2,})+\Z|(?=.*[^\W_][^\W\d_](?:[&%!*^~$#]|\+(?=.*[A-Z]))[^\W_])|(?=[^\W\d_].*(?:[^\W\d_][-_.]|[-_.][^\W\d_]))(?=.*[A-Z][a-z])(?=.*\d)(?=.*[^\W\d_]{3})|[^\W\d_]{3,}\d+[A-Z][a-z]{2}|(?=.*[a-z]\d|.*\d[a-z])(?=.*[A-Z]\d|.*\d[A-Z])(?=.*[a-z][A-Z]|.*[A-Z]{2}).{10,40}\Z"
+_MAY_STAND_OUT = r"[\d!%*^~&$#+]"
 _THINGS = r"(?:branch(?:es)?|tags?|versions?|releases?|tickets?|issues?|hosts?|servers?|machines?|models?|runs?|commits?|files?|folders?|images?|builds?|user[- ]?(?:names?|id)|users?|nutzer(?:name)?|benutzer(?:name)?|usuario|utilisateur|accounts?|customers?|kunden\w*|konto|compte|cuenta|ids?|ref|room|sprint|regions?|roles?|groups?|types?|names?|titles?|plans?|projects?|themes?|ssids?|serial|firmware)"
 _NAMES_A_THING = r"(?i)(?:\b(?:" + _THINGS + r"|code|from|called|named|heißt|see|in|on|at|by|for|of|via)[ :]{1,2}|\n[ \t>*-]*" + _THINGS + r":?\n[ \t]*)[\"'`*(]{0,2}\Z|" + _PUBLIC_LABEL.removeprefix("(?i)")
 # Parts by which somebody's password differs from a name: numbers behind words, signs inside, and more of it where nothing else is in the line.
@@ -951,9 +954,11 @@ def _handed_over(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]
             if start > at + 4 * REACH:
                 break
             done = end
-            last = _compiled(_ALONE).match(text, start, end) or _compiled(_LAST).match(text, start, end)
-            is_prose = start <= at + 2 * REACH and _compiled(_IS_PROSE).match(text, start, end)
-            words = [*([last.span("value")] if last else []), *(word.span() for word in _compiled(_WORD_IN_PROSE).finditer(text, start, end) if is_prose)]
+            ends_plain = _compiled(_ENDS_PLAIN).match(text, max(start, text.rfind(" ", start, end)), end)
+            last = None if ends_plain else _compiled(_ALONE).match(text, start, end) or _compiled(_LAST).match(text, start, end)
+            words = [last.span("value")] if last else []
+            if start <= at + 2 * REACH and _compiled(_MAY_STAND_OUT).search(text, start, end) and _compiled(_IS_PROSE).match(text, start, end):
+                words += [word.span() for word in _compiled(_WORD_IN_PROSE).finditer(text, start, end)]
             for number, span in enumerate(words):
                 begin, stop = _trimmed(text, *span)
                 is_last = last is not None and not number
