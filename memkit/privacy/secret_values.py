@@ -90,6 +90,7 @@ _A_CODE = r"(?=[\w -]{0,12}\d)(?:\d{3} \d{3}\b|[A-Za-z0-9]{4,6}(?:[ -][A-Za-z0-9
 _NEXT_CODE = r"[\s,\"'`*-]{1,20}(?:\d{1,2}[.)]\s{1,2})?"
 _CODE = r"((?i:(?:(?:(?:recovery|backup|scratch|emergency|rescue|one-time|2fa)[ _-](?:verification[ ])?|wiederherstellungs|notfall|herstel)codes?|c[oó]d(?:igos?|es?)[ ]de[ ](?:recuperaci[oó]n|respaldo|secours|récupération|recuperação)|codici[ ]di[ ](?:recupero|backup)|коды[ ]восстановления|резервные[ ]коды|(?:リカバリー|バックアップ|復旧|回復)コード|(?:恢复|备用|备份|復原|备用验证)(?:代?码|代碼))[\"']?(?:[^\n:=]{0,60}[:=\n]|(?:[^\n]{0,160}\n){1,3}?(?=[ \t>*-]{0,9}(?:\d{1,2}[.)][ ])?\S{8,70}\s{1,20}\S{8,70}\s))|(?i:two-factor|2fa)[^\n]{0,80}\n)(?:[\[ ]{0,3}" + _NEXT_CODE.replace("{1,20}", "{0,20}", 1) + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
 _BASE32 = r"(?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|(?=[a-z ]{0,40}[2-7])(?:[a-z2-7]{4} ){3,15}[a-z2-7]{4}|(?:[a-z2-7]{4} ){7}[a-z2-7]{4}|(?=[a-z ]{0,40}\d)(?:[a-z0-9]{4} ){3,15}[a-z0-9]{4}|[A-Z2-7]{16,64}"
+_MAY_BE_BASE32 = r"[ A-Z2-7](?:(?<= )[A-Za-z0-9]{4} [A-Za-z0-9]{4} [A-Za-z0-9]{4}|[A-Z2-7]{15})"
 _TOTP = r"((?i:\b(?:setup|totp|2fa|mfa|authenticator|new)[ _-]?(?:secret[ ])?(?:key|secret)(?:[ ](?:is|manually))?[\"']?[ ]{0,3}[:=]?|(?:set up|enable)[ ](?:mfa|2fa|totp)[ ]with[ ]key|(?:manual(?:ly)?(?: entry key)?|by hand|authenticator)\b[^\n:]{0,60}:?|oathtool[ ][^\n|]{0,60}?)\s{1,8}[\"']?)(" + _BASE32 + r")(?!\w)"
 _HASH = r"((?i:passw(?:or)?d[_-]?hash)[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?)([0-9A-Fa-f]{32,128})(?!\w)"
 _FLAG_VALUE = r"((?<=\s)-(?:p|P|w|a|A|X|x|pass|pw|storepass|keypass)[ =]?[\"']?)((?=[^\s]{0,60}[a-z])(?=[^\s]{0,60}[A-Z])(?=[^\s]{0,60}\d)[^\s\"'$/:.,=]{8,100})(?=[\"']?(?:\s|\Z))"
@@ -251,6 +252,7 @@ def _again(text: str, spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]
 
 # What precedes a command in a shell, a statement in a database's client, and an expression in a REPL.
 _PROMPT = r"(?:[\w.@~:/\\()\[\] -]{0,60}[$#%❯➜>]|PS [^>\n]{0,60}>|>>>|In \[\d{1,4}\]:|\(Pdb\))[ ]+(?=\S)|[ ]{2,8}(?=(?:kubectl|gcloud|aws|az|vault|op) )"
+_MAY_PROMPT = r"[$#%❯➜>:) ](?:(?<=[^ ]) |(?<=\A )[ ]{1,7}[kgavo])"
 # Words of a command: what it prints, that it does, that it prints other things than values, and that it makes a new secret.
 _THING = r"(?i)passw(?:or)?d|passphrase|pgpass|secret|token(?!iz)|credential|(?:api|access|private|signing|encryption|master|auth|account|license|unseal)[ _.-]?keys?(?![a-z])|[a-z]_(?:pass|pw|key|salt)\b|(?<![a-z])keys?(?= list)|list-?keys|(?<![a-z])key(?=:gen)|keyring|op://|psks?\b|with-decryption|\bunseal\b|\brbw get\b|\.auth\b|\bcat \S*\bauth(?:\.txt)?$|\b(?:sops (?:-d|decrypt|exec)|chamber (?:read|export)|doppler (?:secrets|run)|infisical (?:secrets|export)|akeyless|conjur|credstash|rbw get|heroku config|railway variables|pulumi (?:config get|stack output)|ansible-vault (?:view|decrypt))\b|\becho \S{12,} ?\| ?base64 (?:-d|-D|--decode)|-field=(?:pin|puk|code|key)\b|nonsensitive|\bbw unlock|auth_?string|\bvault (?:kv get|read)\b"
 _PRINTS = r"(?i)(?<![a-z])(?:sops|unlock|console|get|show|reveal|read|view|access|print\w{0,6}|cat|lookup|decrypt|export|dump|generate|gen|fetch|output|jq|yq|dotenv|base64|initial|find-generic\w*|create|new|issue|rotate|reset|lpass|bw|extract|login|list-?keys|keys list)(?![a-z])|\s-(?:dq?|w)\b|[ :.-](?:token|secret|password|(?:api|secret)-?key)(?=\s+-|\s*$)|Get\w{0,30}Var|^(?:sed|awk)\b|(?:echo|println?|puts|console\.log|Write-\w+)\b[^|;&]*[$%]"
@@ -288,7 +290,7 @@ def _values_below(text: str, names: list[Match[str]], lines: list[tuple[int, int
         if start < done or end == len(text):
             continue
         line = text[start:end]
-        prompt = _compiled(_PROMPT).match(line)
+        prompt = _compiled(_PROMPT).match(line) if _compiled(_MAY_PROMPT).search(line) else None
         command = line[prompt.end() :] if prompt else ""
         groups = {name.lastgroup for name in names[bisect(starts, start - 1) : bisect(starts, end)]}
         printed = prints_secret(command) if command else line.startswith("kind: Secret")
@@ -438,6 +440,8 @@ def _option_values(text: str, places: Places) -> Iterator[tuple[int, int]]:
             start = max(stop, text.rfind("\n", max(0, at - MAX_LINE), at), at - MAX_LINE, 0)
             end = at + 600 if "\\s{" in pattern else text.find("\n", at, at + MAX_LINE)
             stop = min(len(text), end if end >= 0 else at + MAX_LINE)
+            if pattern is _TOTP and not _compiled(_MAY_BE_BASE32).search(text, start, stop + 1):
+                continue
             for match in _compiled(pattern).finditer(text, start, min(len(text), stop + 1)):
                 value = match.group(2)
                 if not _is_option_secret(value):
@@ -753,8 +757,10 @@ def _secret_columns(line: str) -> tuple[dict[int, bool | None], str, list[int]]:
         return {}, "", []
     line = _compiled(r"\A#(?=[ ]\S+[ ]{2})").sub(" ", line.replace("│", "|")).lstrip("#")
     delimiter = next((one for one in "|\t;," if one in line), ":" if _compiled(r"#?[ ]?[\w-]{2,20}(?::[\w-]{2,20}){1,4}").fullmatch(line) else "")
+    if max(map(len, line.split(delimiter))) >= 60 if delimiter else not _compiled(r"\S\s(?:\s|(?<! ))").search(line):
+        return {}, "", []
     cells = _cells(line, delimiter)
-    if len(cells) < 2 or (delimiter == "," and not all(cell.strip() for _, cell in cells)) or max(len(cell) for _, cell in cells) >= 60:
+    if len(cells) < 2 or (delimiter == "," and not all(cell.strip() for _, cell in cells)) or (not delimiter and max(len(cell) for _, cell in cells) >= 60):
         return {}, "", []
     columns = {}
     for number, (at, cell) in enumerate(cells):
@@ -927,7 +933,7 @@ _ENDS_PLAIN = r"[ \t]*(?=\S)(?:[\"'`(]{0,2}(?:[^\W\d_]?[a-z]{0,10}|[a-z]{0,31})[
 _IS_PROSE = r"(?![^\n]*(?:[\"'][,:)\]]|\w[(\[]))(?![ \t]*#\w)(?![ \t]*[$%❯➜>#/*+-]{1,3} ?\w+ --?\w)(?:[^\n{};=<>$\\|]|(?<=\w)\$)*(?:\n|\Z)"
 _WORD_IN_PROSE = rf"(?<![^{_END}“„「『(])[^\W_][^{_END}“„(){{}}\[\]/@:]{{7,40}}(?![^{_END}.:)!?]|[.:)!?]\w)"
 _STANDS_OUT = r"[^\W\d_]{3,}\d\d+[!$*#&+]\Z|[A-Z][a-z]{2,}(?:[!%*^~][A-Z]?[a-z]{2,})+\Z|(?=.*[^\W_][^\W\d_](?:[&%!*^~$#]|\+(?=.*[A-Z]))[^\W_])|(?=[^\W\d_].*(?:[^\W\d_][-_.]|[-_.][^\W\d_]))(?=.*[A-Z][a-z])(?=.*\d)(?=.*[^\W\d_]{3})|[^\W\d_]{3,}\d+[A-Z][a-z]{2}|(?=.*[a-z]\d|.*\d[a-z])(?=.*[A-Z]\d|.*\d[A-Z])(?=.*[a-z][A-Z]|.*[A-Z]{2}).{10,40}\Z"
-_MAY_STAND_OUT = r"[\d!%*^~&$#+]"
+_MAY_STAND_OUT = r"[\d!%*^~&$#+](?:(?<=[^\s\d]\d)|(?<=\d)(?=[^\W\d_])|(?<=[^\W_]\D))"
 _THINGS = r"(?:branch(?:es)?|tags?|versions?|releases?|tickets?|issues?|hosts?|servers?|machines?|models?|runs?|commits?|files?|folders?|images?|builds?|user[- ]?(?:names?|id)|users?|nutzer(?:name)?|benutzer(?:name)?|usuario|utilisateur|accounts?|customers?|kunden\w*|konto|compte|cuenta|ids?|ref|room|sprint|regions?|roles?|groups?|types?|names?|titles?|plans?|projects?|themes?|ssids?|serial|firmware)"
 _NAMES_A_THING = r"(?i)(?:\b(?:" + _THINGS + r"|code|from|called|named|heißt|see|in|on|at|by|for|of|via)[ :]{1,2}|\n[ \t>*-]*" + _THINGS + r":?\n[ \t]*)[\"'`*(]{0,2}\Z|" + _PUBLIC_LABEL.removeprefix("(?i)")
 # Parts by which somebody's password differs from a name: numbers behind words, signs inside, and more of it where nothing else is in the line.
@@ -1025,10 +1031,9 @@ _FUNCTION_WORDS = frozenset((
 
 def _passphrases(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
     """Yield what stands behind a word for a passphrase and is four or more words without a function word."""
-    is_phrased = cache(_compiled(_PHRASED).match)
     done = 0
     for name in names:
-        if name.start() < done or name.lastgroup not in ("strong", "phrase") or not is_phrased(name[0]):
+        if name.start() < done or name.lastgroup not in ("strong", "phrase") or not _compiled(_PHRASED).match(name[0]):
             continue
         end = name.end()
         if name[0].startswith("passw"):
