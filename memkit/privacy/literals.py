@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -55,13 +56,13 @@ class Literals:
         """Return where each of the literals is in a text in lower case."""
         is_asian = not lowered.isascii() and _ASIAN.search(lowered)
         short = [one for one in self._short if (is_asian or one.isascii()) and one in lowered]
-        places = {one: [*occurrences(lowered, one)] for one in short}
+        places = defaultdict(list, {one: [*occurrences(lowered, one)] for one in short})
         for at in range(len(lowered)) if len(lowered) < _FEW else self._may_begin(lowered):
             pattern = self._patterns.get(lowered[at : at + 3])
             longest = pattern.match(lowered, at) if pattern else None
             if longest:
                 for literal in self._beginnings[longest[0]]:
-                    places.setdefault(literal, []).append(at)
+                    places[literal].append(at)
         return places
 
     def _may_begin(self, lowered: str) -> list[int]:

@@ -79,9 +79,7 @@ def visible(text: str, instead: str = "") -> str:
     """
     if text.isascii() and not text.encode().translate(None, _PRINTABLE):
         return text
-    if not _compiled(f"{_CONTROLS}|{_BIDI}|{_NO_WIDTH}").search(text):
-        return text
-    letters = "".join(set(text))
+    letters = "".join(set("".join(_compiled(r"[^\t\n\r -~]+").findall(text))))
     if _compiled(_CONTROLS).search(letters):  # each escape sequence begins with one
         text = _compiled(_ESCAPES).sub(instead, text)
         if "\x08" in text:

@@ -14,6 +14,7 @@ from bisect import bisect
 from collections.abc import Generator, Iterator
 from functools import cache
 from itertools import islice
+from operator import add
 from re import Match, Pattern
 
 from memkit.privacy.literals import Places, occurrences
@@ -255,6 +256,8 @@ _PROMPT = r"(?:[\w.@~:/\\()\[\] -]{0,60}[$#%❯➜>]|PS [^>\n]{0,60}>|>>>|In \[\
 _MAY_PROMPT = r"[$#%❯➜>:) ](?:(?<=[^ ]) |(?<=\A )[ ]{1,7}[kgavo])"
 # Words of a command: what it prints, that it does, that it prints other things than values, and that it makes a new secret.
 _THING = r"(?i)passw(?:or)?d|passphrase|pgpass|secret|token(?!iz)|credential|(?:api|access|private|signing|encryption|master|auth|account|license|unseal)[ _.-]?keys?(?![a-z])|[a-z]_(?:pass|pw|key|salt)\b|(?<![a-z])keys?(?= list)|list-?keys|(?<![a-z])key(?=:gen)|keyring|op://|psks?\b|with-decryption|\bunseal\b|\brbw get\b|\.auth\b|\bcat \S*\bauth(?:\.txt)?$|\b(?:sops (?:-d|decrypt|exec)|chamber (?:read|export)|doppler (?:secrets|run)|infisical (?:secrets|export)|akeyless|conjur|credstash|rbw get|heroku config|railway variables|pulumi (?:config get|stack output)|ansible-vault (?:view|decrypt))\b|\becho \S{12,} ?\| ?base64 (?:-d|-D|--decode)|-field=(?:pin|puk|code|key)\b|nonsensitive|\bbw unlock|auth_?string|\bvault (?:kv get|read)\b"
+# One of these is in every text that `_THING`, `_MAKES`, or `_PRINTS_CODE` matches.
+_OF_SECRETS = "pass secret token credential key pw salt op:// psk decryption unseal rbw auth sops chamber doppler infisical conjur credstash heroku railway pulumi vault base64 -field= nonsensitive unlock private rand whoami otp oathtool accounts".split()
 _PRINTS = r"(?i)(?<![a-z])(?:sops|unlock|console|get|show|reveal|read|view|access|print\w{0,6}|cat|lookup|decrypt|export|dump|generate|gen|fetch|output|jq|yq|dotenv|base64|initial|find-generic\w*|create|new|issue|rotate|reset|lpass|bw|extract|login|list-?keys|keys list)(?![a-z])|\s-(?:dq?|w)\b|[ :.-](?:token|secret|password|(?:api|secret)-?key)(?=\s+-|\s*$)|Get\w{0,30}Var|^(?:sed|awk)\b|(?:echo|println?|puts|console\.log|Write-\w+)\b[^|;&]*[$%]"
 _LISTS = r"(?i)(?:^|[\s|;&(])(?:ls|find|wc|md5\w*|sha\d{1,3}\w*|man|which|git(?! config| credential)|curl[^|]*$|wget[^|]*$|npm (?:test|run)|pytest|go test|cargo)(?:\s|$)|(?:grep|rg) -\w*[lc]|--list\b|(?<!keys )(?<!key )\blist(?!-?keys|-publishing| items)|\bls\b|metadata get|describe|secrets? (?:create|set|put|delete|rm|add)|-o name|accessor|(?:(?-i:[a-z](?:Id|Arn|Name|Url))|(?<!secret)[_.](?:names?|id|uid|arn|url))[\"'}\])]*\s*(?:$|[|;&\n]|-o\b|--output)|(?:cat|head|tail|less|bat|sed|awk|grep|rg)\b[^|;&]*\.(?:[jt]sx?|py|md|go|rs|java|rb|php|html?|css|csv|pub|pem)\b"
 _MAKES = r"(?i)\bjq\b[^|]*\.\w*(?:secret|passw|token|private)(?!\w*(?:name|id|arn))|\b(?:pwgen|pwqgen)\b|\bmkpasswd\b|\bopenssl rand\b|\bgen(?:key|psk)\b|\bsecrets\.(?:token_|choice)|secret_key\(|randomBytes|SecureRandom|/dev/u?random|\bwhoami -t\b|\blpass show [^|;]*-(?:p\b|-password)|gen\.secret|(?:^|[\s|;&(])(?:go)?pass (?:show \S|(?:-\S{1,20} )?[\w.@-]{1,40}/)"
@@ -277,6 +280,9 @@ _NOT_PRINTED = r"0[xo]\w{1,16}\Z|[\w.]+[(\[]|(?![A-Za-z0-9+/_-]{20,}=+\Z)[\w.:@~
 def prints_secret(command: str) -> bool:
     """Return whether the words of a shell command or an expression show that it can print a secret."""
     command = command[:MAX_LINE]
+    lowered = command.lower()
+    if lowered.isascii() and not any(word in lowered for word in _OF_SECRETS):
+        return False
     if _compiled(_MAKES).search(command) or _compiled(_PRINTS_CODE).search(command):
         return True
     return _compiled(_THING).search(command) is not None and not _compiled(_LISTS).search(command)
@@ -290,7 +296,7 @@ def _values_below(text: str, names: list[Match[str]], lines: list[tuple[int, int
         if start < done or end == len(text):
             continue
         line = text[start:end]
-        prompt = _compiled(_PROMPT).match(line) if _compiled(_MAY_PROMPT).search(line) else None
+        prompt = _compiled(_PROMPT).match(line) if _compiled(_MAY_PROMPT).search(line, 0, 80) else None
         command = line[prompt.end() :] if prompt else ""
         groups = {name.lastgroup for name in names[bisect(starts, start - 1) : bisect(starts, end)]}
         printed = prints_secret(command) if command else line.startswith("kind: Secret")
@@ -753,11 +759,11 @@ def _secret_columns(line: str) -> tuple[dict[int, bool | None], str, list[int]]:
         line = copied[1].replace(", ", "\t" if line.endswith(";") else ",") if copied else re.sub(", ?", "|", selected[1])  # type: ignore[index]
     if "=" in line or "(" in line or len(line) > MAX_LINE:
         return {}, "", []
-    if _compiled(r"\d\.\d").search(line):
-        return {}, "", []
     line = _compiled(r"\A#(?=[ ]\S+[ ]{2})").sub(" ", line.replace("│", "|")).lstrip("#")
     delimiter = next((one for one in "|\t;," if one in line), ":" if _compiled(r"#?[ ]?[\w-]{2,20}(?::[\w-]{2,20}){1,4}").fullmatch(line) else "")
     if max(map(len, line.split(delimiter))) >= 60 if delimiter else not _compiled(r"\S\s(?:\s|(?<! ))").search(line):
+        return {}, "", []
+    if _compiled(r"\d\.\d").search(line):
         return {}, "", []
     cells = _cells(line, delimiter)
     if len(cells) < 2 or (delimiter == "," and not all(cell.strip() for _, cell in cells)) or (not delimiter and max(len(cell) for _, cell in cells) >= 60):
@@ -1208,7 +1214,7 @@ def _words(value: str) -> list[str]:
     words = []
     for piece in _compiled(r"[A-Z][a-z]{2,}|[a-z]{3,}|[A-Z]{4,}").findall(value):
         word = piece.lower()
-        common = sum(word[at : at + 2] in _PAIRS for at in range(len(word) - 1))
+        common = sum(map(_PAIRS.__contains__, map(add, word, word[1:])))
         if common >= 0.6 * (len(word) - 1):
             words.append(word)
     return words
@@ -1231,6 +1237,15 @@ _SYMBOLS = "!#%^*+~?&"
 """Symbols that passwords have and names do not."""
 
 
+# The first small letter of a capitalized word does not count as a change.
+_CHANGES = ("AAa", *(before + kind for before in "0aA!" for kind in "0aA!" if kind != before and before + kind != "Aa"))
+
+
+@cache
+def _kind(letter: str) -> str:
+    return "0" if letter.isdigit() else "a" if letter.islower() else "A" if letter.isupper() else "!" if letter in _SYMBOLS else " "
+
+
 def is_random(value: str) -> bool:
     """Return whether `value` is no words: its letters make none, and change to capitals and digits often."""
     if 2 * sum(map(len, _words(value))) >= len(value):
@@ -1241,13 +1256,8 @@ def is_random(value: str) -> bool:
         return True
     if len(value) >= 10 and value.isascii() and value.isalpha() and not value.islower() and 2 * sum(value[at : at + 2].lower() in _PAIRS for at in range(len(value))) < len(value):
         return True
-    changes = 0
-    before = last = ""
-    for letter in value:
-        kind = "0" if letter.isdigit() else "a" if letter.islower() else "A" if letter.isupper() else "!" if letter in _SYMBOLS else ""
-        # The first small letter of a capitalized word does not count as a change.
-        changes += bool(before and kind and kind != before and ((before, kind) != ("A", "a") or last == "A"))
-        last, before = before, kind
+    kinds = "".join(map(_kind, value))
+    changes = sum(map(kinds.count, _CHANGES))
     return changes / len(value) >= MIN_CHANGES and changes >= 3
 
 
