@@ -41,6 +41,7 @@ class Literals:
 
         self.all = sorted(set(literals), key=len, reverse=True)
         self._short = [literal for literal in self.all if len(literal) < 3]
+        self._short_ascii = [*filter(str.isascii, self._short)]
         self._begin_3, self._begin_4, self._end_3 = (np.zeros(2**16, dtype=bool) for _ in range(3))
         groups: dict[str, list[str]] = {}
         for literal in self.all[: len(self.all) - len(self._short)]:
@@ -54,9 +55,8 @@ class Literals:
 
     def find(self, lowered: str) -> Places:
         """Return where each of the literals is in a text in lower case."""
-        is_asian = not lowered.isascii() and _ASIAN.search(lowered)
-        short = [one for one in self._short if (is_asian or one.isascii()) and one in lowered]
-        places = defaultdict(list, {one: [*occurrences(lowered, one)] for one in short})
+        short = self._short if not lowered.isascii() and _ASIAN.search(lowered) else self._short_ascii
+        places = defaultdict(list, {one: [*occurrences(lowered, one)] for one in short if one in lowered})
         for at in range(len(lowered)) if len(lowered) < _FEW else self._may_begin(lowered):
             pattern = self._patterns.get(lowered[at : at + 3])
             longest = pattern.match(lowered, at) if pattern else None

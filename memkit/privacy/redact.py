@@ -79,7 +79,7 @@ def visible(text: str, instead: str = "") -> str:
     """
     if text.isascii() and not text.encode().translate(None, _PRINTABLE):
         return text
-    letters = "".join(set("".join(_compiled(r"[^\t\n\r -~]+").findall(text))))
+    letters = text.encode("utf-8", "surrogatepass").translate(None, _PRINTABLE).decode("utf-8", "surrogatepass")
     if _compiled(_CONTROLS).search(letters):  # each escape sequence begins with one
         text = _compiled(_ESCAPES).sub(instead, text)
         if "\x08" in text:

@@ -292,16 +292,17 @@ def _values_below(text: str, names: list[Match[str]], lines: list[tuple[int, int
     """Yield what stands below a line that announces secrets: a command that prints them, a question, a prompt, a heading."""
     done = listed = 0
     starts = [name.start() for name in names]
+    heads = [name.start() for name in names if name.lastgroup not in ("weak", "code", "hint")]
     for start, end in lines:
         if start < done or end == len(text):
             continue
         line = text[start:end]
         prompt = _compiled(_PROMPT).match(line) if _compiled(_MAY_PROMPT).search(line, 0, 80) else None
         command = line[prompt.end() :] if prompt else ""
-        groups = {name.lastgroup for name in names[bisect(starts, start - 1) : bisect(starts, end)]}
         printed = prints_secret(command) if command else line.startswith("kind: Secret")
-        if not printed and (not groups or line.strip() == "pass"):
+        if not printed and (bisect(heads, start - 1) == bisect(heads, end) or line.strip() == "pass"):
             continue
+        groups = {name.lastgroup for name in names[bisect(starts, start - 1) : bisect(starts, end)]}
         is_shell = printed and _compiled(_SHELL).match(line) is not None
         if printed or not _QUIET_ONLY.issuperset(groups):
             done = yield from _values_alone(text, line, command, end, groups, printed=printed, is_shell=is_shell)
@@ -922,7 +923,9 @@ def _random_candidates(text: str, names: list[Match[str]]) -> Iterator[tuple[int
             at = classes.find(tell, low, high)
             while at >= 0:
                 end = min(classes.find(b" ", at), high)
-                words[classes.rfind(b" ", low, at) + 1 or low] = end
+                start = classes.rfind(b" ", low, at) + 1 or low
+                if end - start >= 6 or classes.startswith(b"000", at):
+                    words[start] = end
                 at = classes.find(tell, end, high)
         for start, end in sorted(words.items()):
             if end - start >= 6 or _compiled(r"\W{0,3}[0-9]{3}(?:[0-9]|[ ][0-9]{3}(?![0-9]))").match(text, start):
