@@ -46,12 +46,12 @@ _FOREIGN = (
 """Names of secrets in other languages, in lower case. `_` is a space, as above."""
 
 # A name, beginning at one of its words. Words without a group count only in a sentence.
-_NAME = r"""(?x)(?P<pin>(?<![a-z])(?:pins?|puk|otp|tan(?=:))(?![a-z])|pin-?code|pass[_ -]?code|(?<=zugangs)code|(?<=tür)code|(?<=bestätigungs)code|(?<=sicherheits)code)
-    |(?P<strong>secret|(?<!expected[ ])token(?!i[sz])|passw|pass[_ -]?(?:phrase|code|key)|pass(?![a-z])|pwd|(?<![a-z])(?:pw|psk|psw)(?![a-z])|(?<=_)pw(?![a-z])
-    |_pat(?![a-z])|(?<=root)pw|(?<=bind)pw|(?<=db)pw(?![a-z])|pw(?=["']?[ ]?[:=])|credential|authorization|authtok|masterauth|dockerconfigjson
-    |(?:wi-?fi|wlan|wireless|network)[ -](?:key|code|schlüssel)|code[ ](?:du[ ])?wi-?fi|passord|kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|salasana|adgangskode|geheimnis|chave|chiave|sleutel|mdp|(?<=mot[ _]de[ _])passe|(?<=motde)passe|(?<=palavra-)passe|(?<=option[ ])key(?=[ ]')|key(?=[ ]content)|securestring|(?<![a-z])[cx]srf(?![a-z])|totp|app-spe[cz]ifi\w{1,4}|creds(?![a-z])|zugangsdaten|identifiants|credenziali|frase[ -](?:senha|passe|de[ ]paso|secreta|semilla)|phrase[ ]secrète)
-    |(?P<key>(?<!user\.signing)key(?![a-z]))
-    |(?P<weak>(?<![a-z])(?:auth_users|auth|sid|session|mfa)(?![a-z])|(?<=ses)sid(?![a-z])|session_?id(?![a-z])|csrf_?token|(?<=_)session(?![a-z])|(?<![a-z])(?:salt|hmac)(?![a-z])|remember_?(?:me|token|user)|appid|rotat(?:ed|e|ing)(?![a-z]))
+_NAME = r"""(?x)(?P<pin>(?<![a-z])(?:pins?|puk|otp|tan(?=:))(?![a-z])|pin-?code|pass[_ -]?code|code(?<=zugangscode)|code(?<=türcode)|code(?<=bestätigungscode)|code(?<=sicherheitscode))
+    |(?P<strong>secret|token(?<!expected[ ]token)(?!i[sz])|passw|pass[_ -]?(?:phrase|code|key)|pass(?![a-z])|pwd|(?<![a-z])(?:pw|psk|psw)(?![a-z])|pw(?<=_pw)(?![a-z])
+    |_pat(?![a-z])|pw(?<=rootpw)|pw(?<=bindpw)|pw(?<=dbpw)(?![a-z])|pw(?=["']?[ ]?[:=])|credential|authorization|authtok|masterauth|dockerconfigjson
+    |(?:wi-?fi|wlan|wireless|network)[ -](?:key|code|schlüssel)|code[ ](?:du[ ])?wi-?fi|passord|kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|salasana|adgangskode|geheimnis|chave|chiave|sleutel|mdp|passe(?<=mot[ _]de[ _]passe)|passe(?<=motdepasse)|passe(?<=palavra-passe)|key(?<=option[ ]key)(?=[ ]')|key(?=[ ]content)|securestring|[cx]srf(?<![a-z][cx]srf)(?![a-z])|totp|app-spe[cz]ifi\w{1,4}|creds(?![a-z])|zugangsdaten|identifiants|credenziali|frase[ -](?:senha|passe|de[ ]paso|secreta|semilla)|phrase[ ]secrète)
+    |(?P<key>key(?<!user\.signingkey)(?![a-z]))
+    |(?P<weak>(?<![a-z])(?:auth_users|auth|sid|session|mfa)(?![a-z])|sid(?<=sessid)(?![a-z])|session_?id(?![a-z])|csrf_?token|session(?<=_session)(?![a-z])|(?<![a-z])(?:salt|hmac)(?![a-z])|remember_?(?:me|token|user)|appid|rotat(?:ed|e|ing)(?![a-z]))
     |(?P<code>(?<![a-z])c[oó]d(?:e|igo)(?![a-z])|コード)
     |(?P<phrase>(?:12|24)[ ]words?(?![a-z])|wallet(?![a-z])|metamask|(?:(?:seed|recovery|backup|secret|mnemonic)[ _-]?)?phrase|mnemonic|(?<![a-z])seed(?![a-z]))
     |(?P<talk>login|ログイン|登录|로그인|логин|anmeld(?:en|e|ung)|meldet?[ ]sich|connexion|con[eé]ct(?:er|ar|ate|ez)|basic[ -]auth(?![a-z])|accès|accesos?(?![a-z])|accesso|basic認証|entra(?=[ ]con[ ])|log[ ]in|logged[ ]in|sign[ ]in|zug[aä]nge?(?![a-z])|jeton|usuario|benutzer)
@@ -872,6 +872,7 @@ _OF_DIGITS = r".*(?:pin|puk|tan|otp|code|código|codigo)|passw\w{1,3}|p(?:ass)?w
 def _spoken_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
     """Yield each value that looks like a secret and for which there is enough evidence around it."""
     last = done = 0
+    shapes: dict[str, int] = {}
     starts = [name.start() for name in names]
     for start, end, may_be_chosen in _candidates(text, lowered, names):
         if start < done:
@@ -879,10 +880,10 @@ def _spoken_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator
         last = bisect(starts, start - 1, last)
         before = start
         start, end = _trimmed(text, start, end)
-        shape = _shape(text[start:end])
+        value = text[start:end]
+        shape = shapes[value] = shapes[value] if value in shapes else _shape(value)
         if not shape and may_be_chosen:
             is_apart = text[start - 1 : start] in tuple("\"'`“„「«") or _compiled(r"[ ]?(?:\n|\Z)").match(text, end)
-            value = text[start:end]
             shape = (_chosen(value) > (1 if is_apart else 2)) * (1 + (_kinds(value) == 3 or (not value.isalnum() and any(map(str.isdigit, value)))))
         if not shape:
             continue
@@ -1156,7 +1157,7 @@ def _shape(value: str) -> int:
         return 4
     if _compiled(_MADE_UP).fullmatch(value):
         return 1 if value.islower() or value[-2].isalpha() else 2 if value.isalnum() else 3
-    if "=" in value.rstrip("=") or (_compiled(_NO_PASSWORD).match(value) and not (is_random(value) and (not _words(value[:12]) if len(value) >= 20 else _kinds(value) == 3 and not _words(value)))):
+    if "=" in value.rstrip("=") or (_compiled(_NO_PASSWORD).match(value) and not ((not _words(value[:12]) if len(value) >= 20 else _kinds(value) == 3 and not _words(value)) and is_random(value))):
         return 0
     if _compiled(_UUID).fullmatch(value):
         return 2 if entropy(value) > MIN_ENTROPY else 0
