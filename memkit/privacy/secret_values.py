@@ -936,8 +936,11 @@ def _random_candidates(text: str, names: list[Match[str]]) -> Iterator[tuple[int
 # What a line holds alone, in a list, or in a chat, and what stands last in it.
 _ALONE = r"(?:" + _CHAT + r")?[ \t>•–-]{0,12}(?:\* )?(?:[\"'`]|\*\*){0,2}(?P<value>[^\s\"'`<>()\[\]{}|=/\\]{6,40}?)[\"'`*]{0,3}[.]?[ \t\r]*(?:[ ]\([^()\n]{1,60}\)[ \t\r]*)?(?=\n|\Z)"
 _LAST = r"(?![^\n]*\w[(\[])(?:" + _CHAT + r")?[^\n{};=<>$\\|]{0,200}(?:[:,(/–→-]|\b(?:just|it'?s|also|so|i\.e\.))[ ][`„“«*]{0,3}(?P<value>[^\s\"'`<>()\[\]{}|=/\\]{6,40}?)[\"'`”»*)]{0,3}[.]?[ \t\r]*(?:[ ]\([^()\n]{1,60}\)[ \t\r]*)?(?=\n|\Z)"
-# The last word of a line, if it cannot be such a value: most are.
-_ENDS_PLAIN = r"[ \t]*(?=\S)(?:[\"'`(]{0,2}(?:[^\W\d_]?[a-z]{0,10}|[a-z]{0,31})[\"'`]{0,2}(?:\)?[.,:;?])?[\"'`]?|\S*[{}<>|=/\\(\[\]])\s*\Z"
+# The last word of a line, if it cannot be such a value: a plain word, less than six characters, a call, or other code.
+_ENDS_PLAIN = (
+    r"[ \t]*(?=\S)(?:[\"'`(]{0,2}(?:[^\W\d_]?[a-z]{0,10}|[a-z]{0,31})[\"'`]{0,2}(?:\)?[.,:;?])?[\"'`]?|\S*[{}<>|=/\\(\[\]]|\S{1,5}(?<!\)))\s*\Z"
+    r"|[^\n(]*[^\s(]\(|[^\w\n]*\w[^\t\"'`<>()\[\]{}|=/\\\n]*[\t\"'`<>()\[\]{}|=/\\][^\w\n]*\w[^\n]*(?<![)\s])\s*\Z"
+)
 
 # A line of prose, a word of it, and a word that stands out; what names a thing before a value.
 _IS_PROSE = r"(?![^\n]*(?:[\"'][,:)\]]|\w[(\[]))(?![ \t]*#\w)(?![ \t]*[$%❯➜>#/*+-]{1,3} ?\w+ --?\w)(?:[^\n{};=<>$\\|]|(?<=\w)\$)*(?:\n|\Z)"
@@ -970,6 +973,8 @@ def _handed_over(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]
             if start > at + 4 * REACH:
                 break
             done = end
+            if end - start < 6:
+                continue
             ends_plain = _compiled(_ENDS_PLAIN).match(text, max(start, text.rfind(" ", start, end)), end)
             last = None if ends_plain else _compiled(_ALONE).match(text, start, end) or _compiled(_LAST).match(text, start, end)
             words = [last.span("value")] if last else []
