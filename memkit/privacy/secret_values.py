@@ -427,13 +427,14 @@ def _options() -> dict[str, list[str]]:
 
 def _lines(text: str, positions: list[int]) -> list[tuple[int, int]]:
     lines: list[tuple[int, int]] = []
+    done = 0
     for position in positions:
-        if lines and position < lines[-1][1]:
+        if position < done:
             continue
-        lowest = max(position - MAX_LINE, lines[-1][1] if lines else 0)
+        lowest = max(position - MAX_LINE, done)
         end = text.find("\n", position, position + MAX_LINE)
-        start = text.rfind("\n", lowest, position) + 1 or lowest
-        lines.append((start, end if end >= 0 else min(len(text), position + MAX_LINE)))
+        done = end if end >= 0 else min(len(text), position + MAX_LINE)
+        lines.append((text.rfind("\n", lowest, position) + 1 or lowest, done))
     return lines
 
 
@@ -936,9 +937,11 @@ def _random_candidates(text: str, names: list[Match[str]]) -> Iterator[tuple[int
 # What a line holds alone, in a list, or in a chat, and what stands last in it.
 _ALONE = r"(?:" + _CHAT + r")?[ \t>•–-]{0,12}(?:\* )?(?:[\"'`]|\*\*){0,2}(?P<value>[^\s\"'`<>()\[\]{}|=/\\]{6,40}?)[\"'`*]{0,3}[.]?[ \t\r]*(?:[ ]\([^()\n]{1,60}\)[ \t\r]*)?(?=\n|\Z)"
 _LAST = r"(?![^\n]*\w[(\[])(?:" + _CHAT + r")?[^\n{};=<>$\\|]{0,200}(?:[:,(/–→-]|\b(?:just|it'?s|also|so|i\.e\.))[ ][`„“«*]{0,3}(?P<value>[^\s\"'`<>()\[\]{}|=/\\]{6,40}?)[\"'`”»*)]{0,3}[.]?[ \t\r]*(?:[ ]\([^()\n]{1,60}\)[ \t\r]*)?(?=\n|\Z)"
-# The last word of a line, if it cannot be such a value: a plain word, less than six characters, a call, or other code.
+# The last word of a line, if it cannot be such a value: nothing that leads to a value is before it, or it is a plain
+# word, less than six characters, a call, or other code.
 _ENDS_PLAIN = (
-    r"[ \t]*(?=\S)(?:[\"'`(]{0,2}(?:[^\W\d_]?[a-z]{0,10}|[a-z]{0,31})[\"'`]{0,2}(?:\)?[.,:;?])?[\"'`]?|\S*[{}<>|=/\\(\[\]]|\S{1,5}(?<!\)))\s*\Z"
+    r" (?<![:,(/–→\-tso.>\]•*\s] )(?=\S)[^\n]*(?<![)\s])\s*\Z"
+    r"|[ \t]*(?=\S)(?:[\"'`(]{0,2}(?:[^\W\d_]?[a-z]{0,10}|[a-z]{0,31})[\"'`]{0,2}(?:\)?[.,:;?])?[\"'`]?|\S*[{}<>|=/\\(\[\]]|\S{1,5}(?<!\)))\s*\Z"
     r"|[^\n(]*[^\s(]\(|[^\w\n]*\w[^\t\"'`<>()\[\]{}|=/\\\n]*[\t\"'`<>()\[\]{}|=/\\][^\w\n]*\w[^\n]*(?<![)\s])\s*\Z"
 )
 
