@@ -91,7 +91,7 @@ _A_CODE = r"(?=[\w -]{0,12}\d)(?:\d{3} \d{3}\b|[A-Za-z0-9]{4,6}(?:[ -][A-Za-z0-9
 _NEXT_CODE = r"[\s,\"'`*-]{1,20}(?:\d{1,2}[.)]\s{1,2})?"
 _CODE = r"((?i:(?:(?:(?:recovery|backup|scratch|emergency|rescue|one-time|2fa)[ _-](?:verification[ ])?|wiederherstellungs|notfall|herstel)codes?|c[oó]d(?:igos?|es?)[ ]de[ ](?:recuperaci[oó]n|respaldo|secours|récupération|recuperação)|codici[ ]di[ ](?:recupero|backup)|коды[ ]восстановления|резервные[ ]коды|(?:リカバリー|バックアップ|復旧|回復)コード|(?:恢复|备用|备份|復原|备用验证)(?:代?码|代碼))[\"']?(?:[^\n:=]{0,60}[:=\n]|(?:[^\n]{0,160}\n){1,3}?(?=[ \t>*-]{0,9}(?:\d{1,2}[.)][ ])?\S{8,70}\s{1,20}\S{8,70}\s))|(?i:two-factor|2fa)[^\n]{0,80}\n)(?:[\[ ]{0,3}" + _NEXT_CODE.replace("{1,20}", "{0,20}", 1) + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
 _BASE32 = r"(?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|(?=[a-z ]{0,40}[2-7])(?:[a-z2-7]{4} ){3,15}[a-z2-7]{4}|(?:[a-z2-7]{4} ){7}[a-z2-7]{4}|(?=[a-z ]{0,40}\d)(?:[a-z0-9]{4} ){3,15}[a-z0-9]{4}|[A-Z2-7]{16,64}"
-_MAY_BE_BASE32 = r"[ A-Z2-7](?:(?<= )[A-Za-z0-9]{4} [A-Za-z0-9]{4} [A-Za-z0-9]{4}|[A-Z2-7]{15})"
+_MAY_BE_BASE32 = r"[ A-Z2-7](?:(?<=[A-Za-z0-9]{4} )[A-Za-z0-9]{4} [A-Za-z0-9]{4} [A-Za-z0-9]{4}|[A-Z2-7]{15})"
 _TOTP = r"((?i:\b(?:setup|totp|2fa|mfa|authenticator|new)[ _-]?(?:secret[ ])?(?:key|secret)(?:[ ](?:is|manually))?[\"']?[ ]{0,3}[:=]?|(?:set up|enable)[ ](?:mfa|2fa|totp)[ ]with[ ]key|(?:manual(?:ly)?(?: entry key)?|by hand|authenticator)\b[^\n:]{0,60}:?|oathtool[ ][^\n|]{0,60}?)\s{1,8}[\"']?)(" + _BASE32 + r")(?!\w)"
 _HASH = r"((?i:passw(?:or)?d[_-]?hash)[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?)([0-9A-Fa-f]{32,128})(?!\w)"
 _FLAG_VALUE = r"((?<=\s)-(?:p|P|w|a|A|X|x|pass|pw|storepass|keypass)[ =]?[\"']?)((?=[^\s]{0,60}[a-z])(?=[^\s]{0,60}[A-Z])(?=[^\s]{0,60}\d)[^\s\"'$/:.,=]{8,100})(?=[\"']?(?:\s|\Z))"
@@ -293,11 +293,12 @@ def _values_below(text: str, names: list[Match[str]], lines: list[tuple[int, int
     done = listed = 0
     starts = [name.start() for name in names]
     heads = [name.start() for name in names if name.lastgroup not in ("weak", "code", "hint")]
+    may_prompt = _compiled(_MAY_PROMPT).search
     for start, end in lines:
         if start < done or end == len(text):
             continue
         line = text[start:end]
-        prompt = _compiled(_PROMPT).match(line) if _compiled(_MAY_PROMPT).search(line, 0, 80) else None
+        prompt = _compiled(_PROMPT).match(line) if may_prompt(line, 0, 80) else None
         command = line[prompt.end() :] if prompt else ""
         printed = prints_secret(command) if command else line.startswith("kind: Secret")
         if not printed and (bisect(heads, start - 1) == bisect(heads, end) or line.strip() == "pass"):
@@ -919,6 +920,7 @@ def _chosen_candidates(text: str, passwords: list[Match[str]]) -> Iterator[tuple
 
 def _random_candidates(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
     classes = text.encode("ascii", "replace").translate(_CLASSES) + b" "
+    candidates = _compiled(_CANDIDATE).finditer
     for low, high in _near(text, names):
         words = {}
         for tell in _TELLS:
@@ -931,7 +933,9 @@ def _random_candidates(text: str, names: list[Match[str]]) -> Iterator[tuple[int
                 at = classes.find(tell, end, high)
         for start, end in sorted(words.items()):
             if end - start >= 6 or _compiled(r"\W{0,3}[0-9]{3}(?:[0-9]|[ ][0-9]{3}(?![0-9]))").match(text, start):
-                yield from (value.span() for value in _compiled(_CANDIDATE).finditer(text, start, end + (5 if end - start == 3 else 2)) if value.start() < end)
+                for value in candidates(text, start, end + (5 if end - start == 3 else 2)):
+                    if value.start() < end:
+                        yield value.span()
 
 
 # What a line holds alone, in a list, or in a chat, and what stands last in it.
