@@ -111,7 +111,7 @@ def redact(text: str, patterns: Iterable[Pattern[str]] = ()) -> str:
     if seen != text:
         parted = _hide(visible(text.replace(_GAP, ""), _GAP), patterns).replace(_GAP, "")
         shown = max(shown, _hide(parted, patterns), key=_how_much)
-    if any(end in seen for end in "\r\x0b\x0c\x85\u2028\u2029") and _compiled(_LINE_ENDS).search(seen):
+    if any(map(seen.__contains__, "\r\x0b\x0c\x85\u2028\u2029")) and _compiled(_LINE_ENDS).search(seen):
         joined = _hide(_compiled(_LINE_ENDS).sub("", seen), patterns)
         shown = max(shown, joined, key=lambda one: one.count(_MARK_START))
     return shown

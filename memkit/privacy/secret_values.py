@@ -764,9 +764,10 @@ def _secret_columns(line: str) -> tuple[dict[int, bool | None], str, list[int]]:
         return {}, "", []
     line = _compiled(r"\A#(?=[ ]\S+[ ]{2})").sub(" ", line.replace("│", "|")).lstrip("#")
     delimiter = next((one for one in "|\t;," if one in line), ":" if _compiled(r"#?[ ]?[\w-]{2,20}(?::[\w-]{2,20}){1,4}").fullmatch(line) else "")
-    if max(map(len, line.split(delimiter))) >= 60 if delimiter else not _compiled(r"\S\s(?:\s|(?<! ))").search(line):
+    pieces = line.split(delimiter) if delimiter else []
+    if max(map(len, pieces)) >= 60 if pieces else not _compiled(r"\S\s(?:\s|(?<! ))").search(line):
         return {}, "", []
-    if _compiled(r"\d\.\d").search(line):
+    if (delimiter not in ("", "|") and not any(map(_compiled(_HEADING).fullmatch, pieces))) or _compiled(r"\d\.\d").search(line):
         return {}, "", []
     cells = _cells(line, delimiter)
     if len(cells) < 2 or (delimiter == "," and not all(cell.strip() for _, cell in cells)) or (not delimiter and max(len(cell) for _, cell in cells) >= 60):
