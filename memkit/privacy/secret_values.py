@@ -14,7 +14,6 @@ from bisect import bisect
 from collections.abc import Generator, Iterator
 from functools import cache
 from itertools import islice
-from operator import add
 from re import Match, Pattern
 
 from memkit.privacy.literals import Places, occurrences
@@ -280,8 +279,7 @@ _NOT_PRINTED = r"0[xo]\w{1,16}\Z|[\w.]+[(\[]|(?![A-Za-z0-9+/_-]{20,}=+\Z)[\w.:@~
 def prints_secret(command: str) -> bool:
     """Return whether the words of a shell command or an expression show that it can print a secret."""
     command = command[:MAX_LINE]
-    lowered = command.lower()
-    if lowered.isascii() and not any(word in lowered for word in _OF_SECRETS):
+    if command.isascii() and not any(map(command.lower().__contains__, _OF_SECRETS)):
         return False
     if _compiled(_MAKES).search(command) or _compiled(_PRINTS_CODE).search(command):
         return True
@@ -293,12 +291,11 @@ def _values_below(text: str, names: list[Match[str]], lines: list[tuple[int, int
     done = listed = 0
     starts = [name.start() for name in names]
     heads = [name.start() for name in names if name.lastgroup not in ("weak", "code", "hint")]
-    may_prompt = _compiled(_MAY_PROMPT).search
     for start, end in lines:
         if start < done or end == len(text):
             continue
         line = text[start:end]
-        prompt = _compiled(_PROMPT).match(line) if may_prompt(line, 0, 80) else None
+        prompt = _compiled(_PROMPT).match(line) if _compiled(_MAY_PROMPT).search(line, 0, 80) else None
         command = line[prompt.end() :] if prompt else ""
         printed = prints_secret(command) if command else line.startswith("kind: Secret")
         if not printed and (bisect(heads, start - 1) == bisect(heads, end) or line.strip() == "pass"):
@@ -449,9 +446,8 @@ def _option_values(text: str, places: Places) -> Iterator[tuple[int, int]]:
             start = max(stop, text.rfind("\n", max(0, at - MAX_LINE), at), at - MAX_LINE, 0)
             end = at + 600 if "\\s{" in pattern else text.find("\n", at, at + MAX_LINE)
             stop = min(len(text), end if end >= 0 else at + MAX_LINE)
-            if pattern is _TOTP and not _compiled(_MAY_BE_BASE32).search(text, start, stop + 1):
-                continue
-            for match in _compiled(pattern).finditer(text, start, min(len(text), stop + 1)):
+            may_match = pattern is not _TOTP or _compiled(_MAY_BE_BASE32).search(text, start, stop + 1)
+            for match in _compiled(pattern).finditer(text, start, min(len(text), stop + 1)) if may_match else ():
                 value = match.group(2)
                 if not _is_option_secret(value):
                     continue
@@ -765,9 +761,8 @@ def _secret_columns(line: str) -> tuple[dict[int, bool | None], str, list[int]]:
     line = _compiled(r"\A#(?=[ ]\S+[ ]{2})").sub(" ", line.replace("│", "|")).lstrip("#")
     delimiter = next((one for one in "|\t;," if one in line), ":" if _compiled(r"#?[ ]?[\w-]{2,20}(?::[\w-]{2,20}){1,4}").fullmatch(line) else "")
     pieces = line.split(delimiter) if delimiter else []
-    if max(map(len, pieces)) >= 60 if pieces else not _compiled(r"\S\s(?:\s|(?<! ))").search(line):
-        return {}, "", []
-    if (delimiter not in ("", "|") and not any(map(_compiled(_HEADING).fullmatch, pieces))) or _compiled(r"\d\.\d").search(line):
+    is_prose = max(map(len, pieces)) >= 60 if pieces else not _compiled(r"\S\s(?:\s|(?<! ))").search(line)
+    if is_prose or (delimiter not in ("", "|") and not any(map(_compiled(_HEADING).fullmatch, pieces))) or _compiled(r"\d\.\d").search(line):
         return {}, "", []
     cells = _cells(line, delimiter)
     if len(cells) < 2 or (delimiter == "," and not all(cell.strip() for _, cell in cells)) or (not delimiter and max(len(cell) for _, cell in cells) >= 60):
@@ -921,7 +916,6 @@ def _chosen_candidates(text: str, passwords: list[Match[str]]) -> Iterator[tuple
 
 def _random_candidates(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
     classes = text.encode("ascii", "replace").translate(_CLASSES) + b" "
-    candidates = _compiled(_CANDIDATE).finditer
     for low, high in _near(text, names):
         words = {}
         for tell in _TELLS:
@@ -934,21 +928,14 @@ def _random_candidates(text: str, names: list[Match[str]]) -> Iterator[tuple[int
                 at = classes.find(tell, end, high)
         for start, end in sorted(words.items()):
             if end - start >= 6 or _compiled(r"\W{0,3}[0-9]{3}(?:[0-9]|[ ][0-9]{3}(?![0-9]))").match(text, start):
-                for value in candidates(text, start, end + (5 if end - start == 3 else 2)):
-                    if value.start() < end:
-                        yield value.span()
+                yield from (value.span() for value in _compiled(_CANDIDATE).finditer(text, start, end + (5 if end - start == 3 else 2)) if value.start() < end)
 
 
 # What a line holds alone, in a list, or in a chat, and what stands last in it.
 _ALONE = r"(?:" + _CHAT + r")?[ \t>•–-]{0,12}(?:\* )?(?:[\"'`]|\*\*){0,2}(?P<value>[^\s\"'`<>()\[\]{}|=/\\]{6,40}?)[\"'`*]{0,3}[.]?[ \t\r]*(?:[ ]\([^()\n]{1,60}\)[ \t\r]*)?(?=\n|\Z)"
 _LAST = r"(?![^\n]*\w[(\[])(?:" + _CHAT + r")?[^\n{};=<>$\\|]{0,200}(?:[:,(/–→-]|\b(?:just|it'?s|also|so|i\.e\.))[ ][`„“«*]{0,3}(?P<value>[^\s\"'`<>()\[\]{}|=/\\]{6,40}?)[\"'`”»*)]{0,3}[.]?[ \t\r]*(?:[ ]\([^()\n]{1,60}\)[ \t\r]*)?(?=\n|\Z)"
-# The last word of a line, if it cannot be such a value: nothing that leads to a value is before it, or it is a plain
-# word, less than six characters, a call, or other code.
-_ENDS_PLAIN = (
-    r" (?<![:,(/–→\-tso.>\]•*\s] )(?=\S)[^\n]*(?<![)\s])\s*\Z"
-    r"|[ \t]*(?=\S)(?:[\"'`(]{0,2}(?:[^\W\d_]?[a-z]{0,10}|[a-z]{0,31})[\"'`]{0,2}(?:\)?[.,:;?])?[\"'`]?|\S*[{}<>|=/\\(\[\]]|\S{1,5}(?<!\)))\s*\Z"
-    r"|[^\n(]*[^\s(]\(|[^\w\n]*\w[^\t\"'`<>()\[\]{}|=/\\\n]*[\t\"'`<>()\[\]{}|=/\\][^\w\n]*\w[^\n]*(?<![)\s])\s*\Z"
-)
+# The last word of a line, if it is no such value: nothing leads to it, or it is a plain word, short, a call, or other code.
+_ENDS_PLAIN = r" (?<![:,(/–→\-tso.>\]•*\s] )(?=\S)[^\n]*(?<![)\s])\s*\Z|[ \t]*(?=\S)(?:[\"'`(]{0,2}(?:[^\W\d_]?[a-z]{0,10}|[a-z]{0,31})[\"'`]{0,2}(?:\)?[.,:;?])?[\"'`]?|\S*[{}<>|=/\\(\[\]]|\S{1,5}(?<!\)))\s*\Z|[^\n(]*[^\s(]\(|[^\w\n]*\w[^\t\"'`<>()\[\]{}|=/\\\n]*[\t\"'`<>()\[\]{}|=/\\][^\w\n]*\w[^\n]*(?<![)\s])\s*\Z"
 
 # A line of prose, a word of it, and a word that stands out; what names a thing before a value.
 _IS_PROSE = r"(?![^\n]*(?:[\"'][,:)\]]|\w[(\[]))(?![ \t]*#\w)(?![ \t]*[$%❯➜>#/*+-]{1,3} ?\w+ --?\w)(?:[^\n{};=<>$\\|]|(?<=\w)\$)*(?:\n|\Z)"
@@ -981,9 +968,7 @@ def _handed_over(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]
             if start > at + 4 * REACH:
                 break
             done = end
-            if end - start < 6:
-                continue
-            ends_plain = _compiled(_ENDS_PLAIN).match(text, max(start, text.rfind(" ", start, end)), end)
+            ends_plain = end - start < 6 or _compiled(_ENDS_PLAIN).match(text, max(start, text.rfind(" ", start, end)), end)
             last = None if ends_plain else _compiled(_ALONE).match(text, start, end) or _compiled(_LAST).match(text, start, end)
             words = [last.span("value")] if last else []
             if start <= at + 2 * REACH and _compiled(_MAY_STAND_OUT).search(text, start, end) and _compiled(_IS_PROSE).match(text, start, end):
@@ -1231,7 +1216,7 @@ def _words(value: str) -> list[str]:
     words = []
     for piece in _compiled(r"[A-Z][a-z]{2,}|[a-z]{3,}|[A-Z]{4,}").findall(value):
         word = piece.lower()
-        common = sum(map(_PAIRS.__contains__, map(add, word, word[1:])))
+        common = sum(map(_PAIRS.__contains__, map(str.__add__, word, word[1:])))
         if common >= 0.6 * (len(word) - 1):
             words.append(word)
     return words
@@ -1258,11 +1243,6 @@ _SYMBOLS = "!#%^*+~?&"
 _CHANGES = ("AAa", *(before + kind for before in "0aA!" for kind in "0aA!" if kind != before and before + kind != "Aa"))
 
 
-@cache
-def _kind(letter: str) -> str:
-    return "0" if letter.isdigit() else "a" if letter.islower() else "A" if letter.isupper() else "!" if letter in _SYMBOLS else " "
-
-
 def is_random(value: str) -> bool:
     """Return whether `value` is no words: its letters make none, and change to capitals and digits often."""
     if 2 * sum(map(len, _words(value))) >= len(value):
@@ -1273,7 +1253,7 @@ def is_random(value: str) -> bool:
         return True
     if len(value) >= 10 and value.isascii() and value.isalpha() and not value.islower() and 2 * sum(value[at : at + 2].lower() in _PAIRS for at in range(len(value))) < len(value):
         return True
-    kinds = "".join(map(_kind, value))
+    kinds = "".join(["0" if one.isdigit() else "a" if one.islower() else "A" if one.isupper() else "!" if one in _SYMBOLS else " " for one in value])
     changes = sum(map(kinds.count, _CHANGES))
     return changes / len(value) >= MIN_CHANGES and changes >= 3
 
