@@ -50,7 +50,7 @@ class Literals:
             self._begin_3[hashes[0]] = True
             self._begin_4[hashes[:1] * _FACTOR + codes[3]] = True
             self._end_3[hashes[0]] |= len(literal) == 3
-        self._matches = {start: re.compile("|".join(map(re.escape, all_))).match for start, all_ in groups.items()}
+        self._match = {key: re.compile("|".join(map(re.escape, all_))).match for key, all_ in groups.items()}
         self._beginnings = {one: [*filter(one.startswith, all_)] for all_ in groups.values() for one in all_}
 
     def find(self, lowered: str) -> Places:
@@ -58,7 +58,7 @@ class Literals:
         short = self._short if not lowered.isascii() and _ASIAN.search(lowered) else self._short_ascii
         places = defaultdict(list, {one: [*occurrences(lowered, one)] for one in short if one in lowered})
         for at in range(len(lowered)) if len(lowered) < _FEW else self._may_begin(lowered):
-            match = self._matches.get(lowered[at : at + 3])
+            match = self._match.get(lowered[at : at + 3])
             longest = match(lowered, at) if match else None
             if longest:
                 for literal in self._beginnings[longest[0]]:

@@ -252,7 +252,6 @@ def _again(text: str, spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]
 
 # What precedes a command in a shell, a statement in a database's client, and an expression in a REPL.
 _PROMPT = r"(?:[\w.@~:/\\()\[\] -]{0,60}[$#%❯➜>]|PS [^>\n]{0,60}>|>>>|In \[\d{1,4}\]:|\(Pdb\))[ ]+(?=\S)|[ ]{2,8}(?=(?:kubectl|gcloud|aws|az|vault|op) )"
-_MAY_PROMPT = r"[$#%❯➜>:) ](?:(?<=[^ ]) |(?<=\A )[ ]{1,7}[kgavo])"
 # Words of a command: what it prints, that it does, that it prints other things than values, and that it makes a new secret.
 _THING = r"(?i)passw(?:or)?d|passphrase|pgpass|secret|token(?!iz)|credential|(?:api|access|private|signing|encryption|master|auth|account|license|unseal)[ _.-]?keys?(?![a-z])|[a-z]_(?:pass|pw|key|salt)\b|(?<![a-z])keys?(?= list)|list-?keys|(?<![a-z])key(?=:gen)|keyring|op://|psks?\b|with-decryption|\bunseal\b|\brbw get\b|\.auth\b|\bcat \S*\bauth(?:\.txt)?$|\b(?:sops (?:-d|decrypt|exec)|chamber (?:read|export)|doppler (?:secrets|run)|infisical (?:secrets|export)|akeyless|conjur|credstash|rbw get|heroku config|railway variables|pulumi (?:config get|stack output)|ansible-vault (?:view|decrypt))\b|\becho \S{12,} ?\| ?base64 (?:-d|-D|--decode)|-field=(?:pin|puk|code|key)\b|nonsensitive|\bbw unlock|auth_?string|\bvault (?:kv get|read)\b"
 # One of these is in every text that `_THING`, `_MAKES`, or `_PRINTS_CODE` matches.
@@ -295,7 +294,7 @@ def _values_below(text: str, names: list[Match[str]], lines: list[tuple[int, int
         if start < done or end == len(text):
             continue
         line = text[start:end]
-        prompt = _compiled(_PROMPT).match(line) if _compiled(_MAY_PROMPT).search(line, 0, 80) else None
+        prompt = _compiled(_PROMPT).match(line) if _compiled(r"[$#%❯➜>:) ](?:(?<=[^ ]) |(?<=\A )[ ]{1,7}[kgavo])").search(line, 0, 80) else None
         command = line[prompt.end() :] if prompt else ""
         printed = prints_secret(command) if command else line.startswith("kind: Secret")
         if not printed and (bisect(heads, start - 1) == bisect(heads, end) or line.strip() == "pass"):
