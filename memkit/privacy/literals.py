@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -40,6 +41,7 @@ class Literals:
 
         self.all = sorted(set(literals), key=len, reverse=True)
         self._short = [literal for literal in self.all if len(literal) < 3]
+        self._short_ascii = [*filter(str.isascii, self._short)]
         self._begin_3, self._begin_4, self._end_3 = (np.zeros(2**16, dtype=bool) for _ in range(3))
         groups: dict[str, list[str]] = {}
         for literal in self.all[: len(self.all) - len(self._short)]:
@@ -48,20 +50,19 @@ class Literals:
             self._begin_3[hashes[0]] = True
             self._begin_4[hashes[:1] * _FACTOR + codes[3]] = True
             self._end_3[hashes[0]] |= len(literal) == 3
-        self._patterns = {start: re.compile("|".join(map(re.escape, all_))) for start, all_ in groups.items()}
+        self._match = {key: re.compile("|".join(map(re.escape, all_))).match for key, all_ in groups.items()}
         self._beginnings = {one: [*filter(one.startswith, all_)] for all_ in groups.values() for one in all_}
 
     def find(self, lowered: str) -> Places:
         """Return where each of the literals is in a text in lower case."""
-        is_asian = not lowered.isascii() and _ASIAN.search(lowered)
-        short = [one for one in self._short if (is_asian or one.isascii()) and one in lowered]
-        places = {one: [*occurrences(lowered, one)] for one in short}
+        short = self._short if not lowered.isascii() and _ASIAN.search(lowered) else self._short_ascii
+        places = defaultdict(list, {one: [*occurrences(lowered, one)] for one in short if one in lowered})
         for at in range(len(lowered)) if len(lowered) < _FEW else self._may_begin(lowered):
-            pattern = self._patterns.get(lowered[at : at + 3])
-            longest = pattern.match(lowered, at) if pattern else None
+            match = self._match.get(lowered[at : at + 3])
+            longest = match(lowered, at) if match else None
             if longest:
                 for literal in self._beginnings[longest[0]]:
-                    places.setdefault(literal, []).append(at)
+                    places[literal].append(at)
         return places
 
     def _may_begin(self, lowered: str) -> list[int]:

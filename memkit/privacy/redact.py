@@ -79,9 +79,7 @@ def visible(text: str, instead: str = "") -> str:
     """
     if text.isascii() and not text.encode().translate(None, _PRINTABLE):
         return text
-    if not _compiled(f"{_CONTROLS}|{_BIDI}|{_NO_WIDTH}").search(text):
-        return text
-    letters = "".join(set(text))
+    letters = text.encode("utf-8", "surrogatepass").translate(None, _PRINTABLE).decode("utf-8", "surrogatepass")
     if _compiled(_CONTROLS).search(letters):  # each escape sequence begins with one
         text = _compiled(_ESCAPES).sub(instead, text)
         if "\x08" in text:
@@ -113,7 +111,7 @@ def redact(text: str, patterns: Iterable[Pattern[str]] = ()) -> str:
     if seen != text:
         parted = _hide(visible(text.replace(_GAP, ""), _GAP), patterns).replace(_GAP, "")
         shown = max(shown, _hide(parted, patterns), key=_how_much)
-    if any(end in seen for end in "\r\x0b\x0c\x85\u2028\u2029") and _compiled(_LINE_ENDS).search(seen):
+    if any(map(seen.__contains__, "\r\x0b\x0c\x85\u2028\u2029")) and _compiled(_LINE_ENDS).search(seen):
         joined = _hide(_compiled(_LINE_ENDS).sub("", seen), patterns)
         shown = max(shown, joined, key=lambda one: one.count(_MARK_START))
     return shown

@@ -264,7 +264,7 @@ _FORMS = (
     Form("token", ("::server:", "::node:"), r"K10" + _AT_START.replace("{0}", "K10") + r"[0-9a-f]{64}::\w{1,40}:[\w.-]{6,80}"),
     Form("token", ("\tTRUE\t", "\tFALSE\t"), r"(\t(?:TRUE|FALSE)\t\d{1,12}\t[\w.-]{1,80}\t)[^\s&]{24,4000}(?=\s|\Z)", is_secret=lambda text: is_random(text[:128])),
     Form("token", ("recovery key", "recovery password"), r"(?<![\d-])(?:\d{6}-){7}\d{6}(?![\d-])"),
-    Form("azure-key", ("==",), r"(?<![\w+/-])(?<!sha512[:=])(?<!sha512[:=][ \"'])(?<!sha512\": \")[A-Za-z0-9+/]{86}==(?![\w=])"),
+    Form("azure-key", ("==",), r"(?<![\w+/-])(?<!sha512[:=])(?<!sha512[:=][ \"'])(?<!sha512\": \")[A-Za-z0-9+/]{86}==(?![\w=])", (86,)),
     Form("token", ("[redacted:",), r"(\[redacted:[a-z-]+\][\"'],\s{1,20}[\"'](?:0x)?)[0-9a-f]{32,64}(?=[\"'])"),
     Form("token", (":fx",), _HEX_ID + r":fx\b", (36,)),
     Form("azure-key", ("FULL", "Full"), r"(F(?:ULL|ull)[\",\s]{1,40}(?:\"value\": ?\")?)[A-Za-z0-9+/]{80,}={0,2}", (0,)),

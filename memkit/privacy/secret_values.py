@@ -45,12 +45,12 @@ _FOREIGN = (
 """Names of secrets in other languages, in lower case. `_` is a space, as above."""
 
 # A name, beginning at one of its words. Words without a group count only in a sentence.
-_NAME = r"""(?x)(?P<pin>(?<![a-z])(?:pins?|puk|otp|tan(?=:))(?![a-z])|pin-?code|pass[_ -]?code|(?<=zugangs)code|(?<=tür)code|(?<=bestätigungs)code|(?<=sicherheits)code)
-    |(?P<strong>secret|(?<!expected[ ])token(?!i[sz])|passw|pass[_ -]?(?:phrase|code|key)|pass(?![a-z])|pwd|(?<![a-z])(?:pw|psk|psw)(?![a-z])|(?<=_)pw(?![a-z])
-    |_pat(?![a-z])|(?<=root)pw|(?<=bind)pw|(?<=db)pw(?![a-z])|pw(?=["']?[ ]?[:=])|credential|authorization|authtok|masterauth|dockerconfigjson
-    |(?:wi-?fi|wlan|wireless|network)[ -](?:key|code|schlüssel)|code[ ](?:du[ ])?wi-?fi|passord|kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|salasana|adgangskode|geheimnis|chave|chiave|sleutel|mdp|(?<=mot[ _]de[ _])passe|(?<=motde)passe|(?<=palavra-)passe|(?<=option[ ])key(?=[ ]')|key(?=[ ]content)|securestring|(?<![a-z])[cx]srf(?![a-z])|totp|app-spe[cz]ifi\w{1,4}|creds(?![a-z])|zugangsdaten|identifiants|credenziali|frase[ -](?:senha|passe|de[ ]paso|secreta|semilla)|phrase[ ]secrète)
-    |(?P<key>(?<!user\.signing)key(?![a-z]))
-    |(?P<weak>(?<![a-z])(?:auth_users|auth|sid|session|mfa)(?![a-z])|(?<=ses)sid(?![a-z])|session_?id(?![a-z])|csrf_?token|(?<=_)session(?![a-z])|(?<![a-z])(?:salt|hmac)(?![a-z])|remember_?(?:me|token|user)|appid|rotat(?:ed|e|ing)(?![a-z]))
+_NAME = r"""(?x)(?P<pin>(?<![a-z])(?:pins?|puk|otp|tan(?=:))(?![a-z])|pin-?code|pass[_ -]?code|code(?<=zugangscode)|code(?<=türcode)|code(?<=bestätigungscode)|code(?<=sicherheitscode))
+    |(?P<strong>secret|token(?<!expected[ ]token)(?!i[sz])|passw|pass[_ -]?(?:phrase|code|key)|pass(?![a-z])|pwd|(?<![a-z])(?:pw|psk|psw)(?![a-z])|pw(?<=_pw)(?![a-z])
+    |_pat(?![a-z])|pw(?<=rootpw)|pw(?<=bindpw)|pw(?<=dbpw)(?![a-z])|pw(?=["']?[ ]?[:=])|credential|authorization|authtok|masterauth|dockerconfigjson
+    |(?:wi-?fi|wlan|wireless|network)[ -](?:key|code|schlüssel)|code[ ](?:du[ ])?wi-?fi|passord|kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|salasana|adgangskode|geheimnis|chave|chiave|sleutel|mdp|passe(?<=mot[ _]de[ _]passe)|passe(?<=motdepasse)|passe(?<=palavra-passe)|key(?<=option[ ]key)(?=[ ]')|key(?=[ ]content)|securestring|[cx]srf(?<![a-z][cx]srf)(?![a-z])|totp|app-spe[cz]ifi\w{1,4}|creds(?![a-z])|zugangsdaten|identifiants|credenziali|frase[ -](?:senha|passe|de[ ]paso|secreta|semilla)|phrase[ ]secrète)
+    |(?P<key>key(?<!user\.signingkey)(?![a-z]))
+    |(?P<weak>(?<![a-z])(?:auth_users|auth|sid|session|mfa)(?![a-z])|sid(?<=sessid)(?![a-z])|session_?id(?![a-z])|csrf_?token|session(?<=_session)(?![a-z])|(?<![a-z])(?:salt|hmac)(?![a-z])|remember_?(?:me|token|user)|appid|rotat(?:ed|e|ing)(?![a-z]))
     |(?P<code>(?<![a-z])c[oó]d(?:e|igo)(?![a-z])|コード)
     |(?P<phrase>(?:12|24)[ ]words?(?![a-z])|wallet(?![a-z])|metamask|(?:(?:seed|recovery|backup|secret|mnemonic)[ _-]?)?phrase|mnemonic|(?<![a-z])seed(?![a-z]))
     |(?P<talk>login|ログイン|登录|로그인|логин|anmeld(?:en|e|ung)|meldet?[ ]sich|connexion|con[eé]ct(?:er|ar|ate|ez)|basic[ -]auth(?![a-z])|accès|accesos?(?![a-z])|accesso|basic認証|entra(?=[ ]con[ ])|log[ ]in|logged[ ]in|sign[ ]in|zug[aä]nge?(?![a-z])|jeton|usuario|benutzer)
@@ -90,6 +90,7 @@ _A_CODE = r"(?=[\w -]{0,12}\d)(?:\d{3} \d{3}\b|[A-Za-z0-9]{4,6}(?:[ -][A-Za-z0-9
 _NEXT_CODE = r"[\s,\"'`*-]{1,20}(?:\d{1,2}[.)]\s{1,2})?"
 _CODE = r"((?i:(?:(?:(?:recovery|backup|scratch|emergency|rescue|one-time|2fa)[ _-](?:verification[ ])?|wiederherstellungs|notfall|herstel)codes?|c[oó]d(?:igos?|es?)[ ]de[ ](?:recuperaci[oó]n|respaldo|secours|récupération|recuperação)|codici[ ]di[ ](?:recupero|backup)|коды[ ]восстановления|резервные[ ]коды|(?:リカバリー|バックアップ|復旧|回復)コード|(?:恢复|备用|备份|復原|备用验证)(?:代?码|代碼))[\"']?(?:[^\n:=]{0,60}[:=\n]|(?:[^\n]{0,160}\n){1,3}?(?=[ \t>*-]{0,9}(?:\d{1,2}[.)][ ])?\S{8,70}\s{1,20}\S{8,70}\s))|(?i:two-factor|2fa)[^\n]{0,80}\n)(?:[\[ ]{0,3}" + _NEXT_CODE.replace("{1,20}", "{0,20}", 1) + "))(" + _A_CODE + "(?:" + _NEXT_CODE + _A_CODE + "){0,30})"
 _BASE32 = r"(?:[A-Z2-7]{4} ){3,15}[A-Z2-7]{4}|(?=[a-z ]{0,40}[2-7])(?:[a-z2-7]{4} ){3,15}[a-z2-7]{4}|(?:[a-z2-7]{4} ){7}[a-z2-7]{4}|(?=[a-z ]{0,40}\d)(?:[a-z0-9]{4} ){3,15}[a-z0-9]{4}|[A-Z2-7]{16,64}"
+_MAY_BE_BASE32 = r"[ A-Z2-7](?:(?<=[A-Za-z0-9]{4} )[A-Za-z0-9]{4} [A-Za-z0-9]{4} [A-Za-z0-9]{4}|[A-Z2-7]{15})"
 _TOTP = r"((?i:\b(?:setup|totp|2fa|mfa|authenticator|new)[ _-]?(?:secret[ ])?(?:key|secret)(?:[ ](?:is|manually))?[\"']?[ ]{0,3}[:=]?|(?:set up|enable)[ ](?:mfa|2fa|totp)[ ]with[ ]key|(?:manual(?:ly)?(?: entry key)?|by hand|authenticator)\b[^\n:]{0,60}:?|oathtool[ ][^\n|]{0,60}?)\s{1,8}[\"']?)(" + _BASE32 + r")(?!\w)"
 _HASH = r"((?i:passw(?:or)?d[_-]?hash)[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?)([0-9A-Fa-f]{32,128})(?!\w)"
 _FLAG_VALUE = r"((?<=\s)-(?:p|P|w|a|A|X|x|pass|pw|storepass|keypass)[ =]?[\"']?)((?=[^\s]{0,60}[a-z])(?=[^\s]{0,60}[A-Z])(?=[^\s]{0,60}\d)[^\s\"'$/:.,=]{8,100})(?=[\"']?(?:\s|\Z))"
@@ -253,6 +254,8 @@ def _again(text: str, spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]
 _PROMPT = r"(?:[\w.@~:/\\()\[\] -]{0,60}[$#%❯➜>]|PS [^>\n]{0,60}>|>>>|In \[\d{1,4}\]:|\(Pdb\))[ ]+(?=\S)|[ ]{2,8}(?=(?:kubectl|gcloud|aws|az|vault|op) )"
 # Words of a command: what it prints, that it does, that it prints other things than values, and that it makes a new secret.
 _THING = r"(?i)passw(?:or)?d|passphrase|pgpass|secret|token(?!iz)|credential|(?:api|access|private|signing|encryption|master|auth|account|license|unseal)[ _.-]?keys?(?![a-z])|[a-z]_(?:pass|pw|key|salt)\b|(?<![a-z])keys?(?= list)|list-?keys|(?<![a-z])key(?=:gen)|keyring|op://|psks?\b|with-decryption|\bunseal\b|\brbw get\b|\.auth\b|\bcat \S*\bauth(?:\.txt)?$|\b(?:sops (?:-d|decrypt|exec)|chamber (?:read|export)|doppler (?:secrets|run)|infisical (?:secrets|export)|akeyless|conjur|credstash|rbw get|heroku config|railway variables|pulumi (?:config get|stack output)|ansible-vault (?:view|decrypt))\b|\becho \S{12,} ?\| ?base64 (?:-d|-D|--decode)|-field=(?:pin|puk|code|key)\b|nonsensitive|\bbw unlock|auth_?string|\bvault (?:kv get|read)\b"
+# One of these is in every text that `_THING`, `_MAKES`, or `_PRINTS_CODE` matches.
+_OF_SECRETS = "pass secret token credential key pw salt op:// psk decryption unseal rbw auth sops chamber doppler infisical conjur credstash heroku railway pulumi vault base64 -field= nonsensitive unlock private rand whoami otp oathtool accounts".split()
 _PRINTS = r"(?i)(?<![a-z])(?:sops|unlock|console|get|show|reveal|read|view|access|print\w{0,6}|cat|lookup|decrypt|export|dump|generate|gen|fetch|output|jq|yq|dotenv|base64|initial|find-generic\w*|create|new|issue|rotate|reset|lpass|bw|extract|login|list-?keys|keys list)(?![a-z])|\s-(?:dq?|w)\b|[ :.-](?:token|secret|password|(?:api|secret)-?key)(?=\s+-|\s*$)|Get\w{0,30}Var|^(?:sed|awk)\b|(?:echo|println?|puts|console\.log|Write-\w+)\b[^|;&]*[$%]"
 _LISTS = r"(?i)(?:^|[\s|;&(])(?:ls|find|wc|md5\w*|sha\d{1,3}\w*|man|which|git(?! config| credential)|curl[^|]*$|wget[^|]*$|npm (?:test|run)|pytest|go test|cargo)(?:\s|$)|(?:grep|rg) -\w*[lc]|--list\b|(?<!keys )(?<!key )\blist(?!-?keys|-publishing| items)|\bls\b|metadata get|describe|secrets? (?:create|set|put|delete|rm|add)|-o name|accessor|(?:(?-i:[a-z](?:Id|Arn|Name|Url))|(?<!secret)[_.](?:names?|id|uid|arn|url))[\"'}\])]*\s*(?:$|[|;&\n]|-o\b|--output)|(?:cat|head|tail|less|bat|sed|awk|grep|rg)\b[^|;&]*\.(?:[jt]sx?|py|md|go|rs|java|rb|php|html?|css|csv|pub|pem)\b"
 _MAKES = r"(?i)\bjq\b[^|]*\.\w*(?:secret|passw|token|private)(?!\w*(?:name|id|arn))|\b(?:pwgen|pwqgen)\b|\bmkpasswd\b|\bopenssl rand\b|\bgen(?:key|psk)\b|\bsecrets\.(?:token_|choice)|secret_key\(|randomBytes|SecureRandom|/dev/u?random|\bwhoami -t\b|\blpass show [^|;]*-(?:p\b|-password)|gen\.secret|(?:^|[\s|;&(])(?:go)?pass (?:show \S|(?:-\S{1,20} )?[\w.@-]{1,40}/)"
@@ -275,6 +278,8 @@ _NOT_PRINTED = r"0[xo]\w{1,16}\Z|[\w.]+[(\[]|(?![A-Za-z0-9+/_-]{20,}=+\Z)[\w.:@~
 def prints_secret(command: str) -> bool:
     """Return whether the words of a shell command or an expression show that it can print a secret."""
     command = command[:MAX_LINE]
+    if command.isascii() and not any(map(command.lower().__contains__, _OF_SECRETS)):
+        return False
     if _compiled(_MAKES).search(command) or _compiled(_PRINTS_CODE).search(command):
         return True
     return _compiled(_THING).search(command) is not None and not _compiled(_LISTS).search(command)
@@ -284,16 +289,17 @@ def _values_below(text: str, names: list[Match[str]], lines: list[tuple[int, int
     """Yield what stands below a line that announces secrets: a command that prints them, a question, a prompt, a heading."""
     done = listed = 0
     starts = [name.start() for name in names]
+    heads = [name.start() for name in names if name.lastgroup not in ("weak", "code", "hint")]
     for start, end in lines:
         if start < done or end == len(text):
             continue
         line = text[start:end]
-        prompt = _compiled(_PROMPT).match(line)
+        prompt = _compiled(_PROMPT).match(line) if _compiled(r"[$#%❯➜>:) ](?:(?<=[^ ]) |(?<=\A )[ ]{1,7}[kgavo])").search(line, 0, 80) else None
         command = line[prompt.end() :] if prompt else ""
-        groups = {name.lastgroup for name in names[bisect(starts, start - 1) : bisect(starts, end)]}
         printed = prints_secret(command) if command else line.startswith("kind: Secret")
-        if not printed and (not groups or line.strip() == "pass"):
+        if not printed and (bisect(heads, start - 1) == bisect(heads, end) or line.strip() == "pass"):
             continue
+        groups = {name.lastgroup for name in names[bisect(starts, start - 1) : bisect(starts, end)]}
         is_shell = printed and _compiled(_SHELL).match(line) is not None
         if printed or not _QUIET_ONLY.issuperset(groups):
             done = yield from _values_alone(text, line, command, end, groups, printed=printed, is_shell=is_shell)
@@ -418,13 +424,14 @@ def _options() -> dict[str, list[str]]:
 
 def _lines(text: str, positions: list[int]) -> list[tuple[int, int]]:
     lines: list[tuple[int, int]] = []
+    done = 0
     for position in positions:
-        if lines and position < lines[-1][1]:
+        if position < done:
             continue
-        lowest = max(position - MAX_LINE, lines[-1][1] if lines else 0)
+        lowest = max(position - MAX_LINE, done)
         end = text.find("\n", position, position + MAX_LINE)
-        start = text.rfind("\n", lowest, position) + 1 or lowest
-        lines.append((start, end if end >= 0 else min(len(text), position + MAX_LINE)))
+        done = end if end >= 0 else min(len(text), position + MAX_LINE)
+        lines.append((text.rfind("\n", lowest, position) + 1 or lowest, done))
     return lines
 
 
@@ -438,7 +445,8 @@ def _option_values(text: str, places: Places) -> Iterator[tuple[int, int]]:
             start = max(stop, text.rfind("\n", max(0, at - MAX_LINE), at), at - MAX_LINE, 0)
             end = at + 600 if "\\s{" in pattern else text.find("\n", at, at + MAX_LINE)
             stop = min(len(text), end if end >= 0 else at + MAX_LINE)
-            for match in _compiled(pattern).finditer(text, start, min(len(text), stop + 1)):
+            may_match = pattern is not _TOTP or _compiled(_MAY_BE_BASE32).search(text, start, stop + 1)
+            for match in _compiled(pattern).finditer(text, start, min(len(text), stop + 1)) if may_match else ():
                 value = match.group(2)
                 if not _is_option_secret(value):
                     continue
@@ -749,12 +757,14 @@ def _secret_columns(line: str) -> tuple[dict[int, bool | None], str, list[int]]:
         line = copied[1].replace(", ", "\t" if line.endswith(";") else ",") if copied else re.sub(", ?", "|", selected[1])  # type: ignore[index]
     if "=" in line or "(" in line or len(line) > MAX_LINE:
         return {}, "", []
-    if _compiled(r"\d\.\d").search(line):
-        return {}, "", []
     line = _compiled(r"\A#(?=[ ]\S+[ ]{2})").sub(" ", line.replace("│", "|")).lstrip("#")
     delimiter = next((one for one in "|\t;," if one in line), ":" if _compiled(r"#?[ ]?[\w-]{2,20}(?::[\w-]{2,20}){1,4}").fullmatch(line) else "")
+    pieces = line.split(delimiter) if delimiter else []
+    is_prose = max(map(len, pieces)) >= 60 if pieces else not _compiled(r"\S\s(?:\s|(?<! ))").search(line)
+    if is_prose or (delimiter not in ("", "|") and not any(map(_compiled(_HEADING).fullmatch, pieces))) or _compiled(r"\d\.\d").search(line):
+        return {}, "", []
     cells = _cells(line, delimiter)
-    if len(cells) < 2 or (delimiter == "," and not all(cell.strip() for _, cell in cells)) or max(len(cell) for _, cell in cells) >= 60:
+    if len(cells) < 2 or (delimiter == "," and not all(cell.strip() for _, cell in cells)) or (not delimiter and max(len(cell) for _, cell in cells) >= 60):
         return {}, "", []
     columns = {}
     for number, (at, cell) in enumerate(cells):
@@ -859,6 +869,7 @@ _OF_DIGITS = r".*(?:pin|puk|tan|otp|code|código|codigo)|passw\w{1,3}|p(?:ass)?w
 def _spoken_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
     """Yield each value that looks like a secret and for which there is enough evidence around it."""
     last = done = 0
+    shapes: dict[str, int] = {}
     starts = [name.start() for name in names]
     for start, end, may_be_chosen in _candidates(text, lowered, names):
         if start < done:
@@ -866,10 +877,10 @@ def _spoken_values(text: str, lowered: str, names: list[Match[str]]) -> Iterator
         last = bisect(starts, start - 1, last)
         before = start
         start, end = _trimmed(text, start, end)
-        shape = _shape(text[start:end])
+        value = text[start:end]
+        shape = shapes[value] = shapes[value] if value in shapes else _shape(value)
         if not shape and may_be_chosen:
             is_apart = text[start - 1 : start] in tuple("\"'`“„「«") or _compiled(r"[ ]?(?:\n|\Z)").match(text, end)
-            value = text[start:end]
             shape = (_chosen(value) > (1 if is_apart else 2)) * (1 + (_kinds(value) == 3 or (not value.isalnum() and any(map(str.isdigit, value)))))
         if not shape:
             continue
@@ -910,7 +921,9 @@ def _random_candidates(text: str, names: list[Match[str]]) -> Iterator[tuple[int
             at = classes.find(tell, low, high)
             while at >= 0:
                 end = min(classes.find(b" ", at), high)
-                words[classes.rfind(b" ", low, at) + 1 or low] = end
+                start = classes.rfind(b" ", low, at) + 1 or low
+                if end - start >= 6 or classes.startswith(b"000", at):
+                    words[start] = end
                 at = classes.find(tell, end, high)
         for start, end in sorted(words.items()):
             if end - start >= 6 or _compiled(r"\W{0,3}[0-9]{3}(?:[0-9]|[ ][0-9]{3}(?![0-9]))").match(text, start):
@@ -920,11 +933,14 @@ def _random_candidates(text: str, names: list[Match[str]]) -> Iterator[tuple[int
 # What a line holds alone, in a list, or in a chat, and what stands last in it.
 _ALONE = r"(?:" + _CHAT + r")?[ \t>•–-]{0,12}(?:\* )?(?:[\"'`]|\*\*){0,2}(?P<value>[^\s\"'`<>()\[\]{}|=/\\]{6,40}?)[\"'`*]{0,3}[.]?[ \t\r]*(?:[ ]\([^()\n]{1,60}\)[ \t\r]*)?(?=\n|\Z)"
 _LAST = r"(?![^\n]*\w[(\[])(?:" + _CHAT + r")?[^\n{};=<>$\\|]{0,200}(?:[:,(/–→-]|\b(?:just|it'?s|also|so|i\.e\.))[ ][`„“«*]{0,3}(?P<value>[^\s\"'`<>()\[\]{}|=/\\]{6,40}?)[\"'`”»*)]{0,3}[.]?[ \t\r]*(?:[ ]\([^()\n]{1,60}\)[ \t\r]*)?(?=\n|\Z)"
+# The last word of a line, if it is no such value: nothing leads to it, or it is a plain word, short, a call, or other code.
+_ENDS_PLAIN = r" (?<![:,(/–→\-tso.>\]•*\s] )(?=\S)[^\n]*(?<![)\s])\s*\Z|[ \t]*(?=\S)(?:[\"'`(]{0,2}(?:[^\W\d_]?[a-z]{0,10}|[a-z]{0,31})[\"'`]{0,2}(?:\)?[.,:;?])?[\"'`]?|\S*[{}<>|=/\\(\[\]]|\S{1,5}(?<!\)))\s*\Z|[^\n(]*[^\s(]\(|[^\w\n]*\w[^\t\"'`<>()\[\]{}|=/\\\n]*[\t\"'`<>()\[\]{}|=/\\][^\w\n]*\w[^\n]*(?<![)\s])\s*\Z"
 
 # A line of prose, a word of it, and a word that stands out; what names a thing before a value.
 _IS_PROSE = r"(?![^\n]*(?:[\"'][,:)\]]|\w[(\[]))(?![ \t]*#\w)(?![ \t]*[$%❯➜>#/*+-]{1,3} ?\w+ --?\w)(?:[^\n{};=<>$\\|]|(?<=\w)\$)*(?:\n|\Z)"
 _WORD_IN_PROSE = rf"(?<![^{_END}“„「『(])[^\W_][^{_END}“„(){{}}\[\]/@:]{{7,40}}(?![^{_END}.:)!?]|[.:)!?]\w)"
 _STANDS_OUT = r"[^\W\d_]{3,}\d\d+[!$*#&+]\Z|[A-Z][a-z]{2,}(?:[!%*^~][A-Z]?[a-z]{2,})+\Z|(?=.*[^\W_][^\W\d_](?:[&%!*^~$#]|\+(?=.*[A-Z]))[^\W_])|(?=[^\W\d_].*(?:[^\W\d_][-_.]|[-_.][^\W\d_]))(?=.*[A-Z][a-z])(?=.*\d)(?=.*[^\W\d_]{3})|[^\W\d_]{3,}\d+[A-Z][a-z]{2}|(?=.*[a-z]\d|.*\d[a-z])(?=.*[A-Z]\d|.*\d[A-Z])(?=.*[a-z][A-Z]|.*[A-Z]{2}).{10,40}\Z"
+_MAY_STAND_OUT = r"[\d!%*^~&$#+](?:(?<=[^\s\d]\d)|(?<=\d)(?=[^\W\d_])|(?<=[^\W_]\D))"
 _THINGS = r"(?:branch(?:es)?|tags?|versions?|releases?|tickets?|issues?|hosts?|servers?|machines?|models?|runs?|commits?|files?|folders?|images?|builds?|user[- ]?(?:names?|id)|users?|nutzer(?:name)?|benutzer(?:name)?|usuario|utilisateur|accounts?|customers?|kunden\w*|konto|compte|cuenta|ids?|ref|room|sprint|regions?|roles?|groups?|types?|names?|titles?|plans?|projects?|themes?|ssids?|serial|firmware)"
 _NAMES_A_THING = r"(?i)(?:\b(?:" + _THINGS + r"|code|from|called|named|heißt|see|in|on|at|by|for|of|via)[ :]{1,2}|\n[ \t>*-]*" + _THINGS + r":?\n[ \t]*)[\"'`*(]{0,2}\Z|" + _PUBLIC_LABEL.removeprefix("(?i)")
 # Parts by which somebody's password differs from a name: numbers behind words, signs inside, and more of it where nothing else is in the line.
@@ -951,9 +967,11 @@ def _handed_over(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]
             if start > at + 4 * REACH:
                 break
             done = end
-            last = _compiled(_ALONE).match(text, start, end) or _compiled(_LAST).match(text, start, end)
-            is_prose = start <= at + 2 * REACH and _compiled(_IS_PROSE).match(text, start, end)
-            words = [*([last.span("value")] if last else []), *(word.span() for word in _compiled(_WORD_IN_PROSE).finditer(text, start, end) if is_prose)]
+            ends_plain = end - start < 6 or _compiled(_ENDS_PLAIN).match(text, max(start, text.rfind(" ", start, end)), end)
+            last = None if ends_plain else _compiled(_ALONE).match(text, start, end) or _compiled(_LAST).match(text, start, end)
+            words = [last.span("value")] if last else []
+            if start <= at + 2 * REACH and _compiled(_MAY_STAND_OUT).search(text, start, end) and _compiled(_IS_PROSE).match(text, start, end):
+                words += [word.span() for word in _compiled(_WORD_IN_PROSE).finditer(text, start, end)]
             for number, span in enumerate(words):
                 begin, stop = _trimmed(text, *span)
                 is_last = last is not None and not number
@@ -1020,10 +1038,9 @@ _FUNCTION_WORDS = frozenset((
 
 def _passphrases(text: str, names: list[Match[str]]) -> Iterator[tuple[int, int]]:
     """Yield what stands behind a word for a passphrase and is four or more words without a function word."""
-    is_phrased = cache(_compiled(_PHRASED).match)
     done = 0
     for name in names:
-        if name.start() < done or name.lastgroup not in ("strong", "phrase") or not is_phrased(name[0]):
+        if name.start() < done or name.lastgroup not in ("strong", "phrase") or not _compiled(_PHRASED).match(name[0]):
             continue
         end = name.end()
         if name[0].startswith("passw"):
@@ -1137,7 +1154,7 @@ def _shape(value: str) -> int:
         return 4
     if _compiled(_MADE_UP).fullmatch(value):
         return 1 if value.islower() or value[-2].isalpha() else 2 if value.isalnum() else 3
-    if "=" in value.rstrip("=") or (_compiled(_NO_PASSWORD).match(value) and not (is_random(value) and (not _words(value[:12]) if len(value) >= 20 else _kinds(value) == 3 and not _words(value)))):
+    if "=" in value.rstrip("=") or (_compiled(_NO_PASSWORD).match(value) and not ((not _words(value[:12]) if len(value) >= 20 else _kinds(value) == 3 and not _words(value)) and is_random(value))):
         return 0
     if _compiled(_UUID).fullmatch(value):
         return 2 if entropy(value) > MIN_ENTROPY else 0
@@ -1198,7 +1215,7 @@ def _words(value: str) -> list[str]:
     words = []
     for piece in _compiled(r"[A-Z][a-z]{2,}|[a-z]{3,}|[A-Z]{4,}").findall(value):
         word = piece.lower()
-        common = sum(word[at : at + 2] in _PAIRS for at in range(len(word) - 1))
+        common = sum(map(_PAIRS.__contains__, map(str.__add__, word, word[1:])))
         if common >= 0.6 * (len(word) - 1):
             words.append(word)
     return words
@@ -1221,6 +1238,10 @@ _SYMBOLS = "!#%^*+~?&"
 """Symbols that passwords have and names do not."""
 
 
+# The first small letter of a capitalized word does not count as a change.
+_CHANGES = ("AAa", *(before + kind for before in "0aA!" for kind in "0aA!" if kind != before and before + kind != "Aa"))
+
+
 def is_random(value: str) -> bool:
     """Return whether `value` is no words: its letters make none, and change to capitals and digits often."""
     if 2 * sum(map(len, _words(value))) >= len(value):
@@ -1231,13 +1252,8 @@ def is_random(value: str) -> bool:
         return True
     if len(value) >= 10 and value.isascii() and value.isalpha() and not value.islower() and 2 * sum(value[at : at + 2].lower() in _PAIRS for at in range(len(value))) < len(value):
         return True
-    changes = 0
-    before = last = ""
-    for letter in value:
-        kind = "0" if letter.isdigit() else "a" if letter.islower() else "A" if letter.isupper() else "!" if letter in _SYMBOLS else ""
-        # The first small letter of a capitalized word does not count as a change.
-        changes += bool(before and kind and kind != before and ((before, kind) != ("A", "a") or last == "A"))
-        last, before = before, kind
+    kinds = "".join(["0" if one.isdigit() else "a" if one.islower() else "A" if one.isupper() else "!" if one in _SYMBOLS else " " for one in value])
+    changes = sum(map(kinds.count, _CHANGES))
     return changes / len(value) >= MIN_CHANGES and changes >= 3
 
 
