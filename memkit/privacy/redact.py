@@ -28,6 +28,10 @@ SHORTEST = 8
 NEAR = 400
 """Characters around a mark in which another pass searches."""
 
+MOST_CLEAN = 8192
+_clean: set[tuple[object, ...]] = set()
+"""Digests of texts that hold no secret, with the patterns. An import asks for the same text up to six times."""
+
 SKIP = "#skip"
 """The word in a prompt that drops its turn."""
 
@@ -104,6 +108,18 @@ def redact(text: str, patterns: Iterable[Pattern[str]] = ()) -> str:
     Redacting twice changes nothing more.
     """
     patterns = list(patterns)
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    if (digest, *patterns) in _clean:
+        return text
+    shown = _without_secrets(text, patterns)
+    if shown == text:
+        if len(_clean) >= MOST_CLEAN:
+            _clean.clear()
+        _clean.add((digest, *patterns))
+    return shown
+
+
+def _without_secrets(text: str, patterns: list[Pattern[str]]) -> str:
     seen = visible(text)
     shown = _hide(seen, patterns)
     # Invisible characters may end a word or be inside one, and not every reader ends a line at

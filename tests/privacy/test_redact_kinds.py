@@ -65,6 +65,13 @@ def test_a_url_keeps_its_user_and_host() -> None:
     assert redact(url) == "postgres://app:[redacted:url-password]@db.internal:5432/shop"
 
 
+def test_a_clean_text_is_read_again_with_other_patterns() -> None:
+    text = "the harbor pilot comes aboard at noon"
+    assert redact(text) == redact(text) == text
+    assert "harbor" not in redact(text, [re.compile("harbor pilot")])
+    assert redact(text) == text
+
+
 @pytest.mark.parametrize("pattern", [r"\w+", r"\W+", ".+", r"ACME-\d+", "x*", r"(?<=a)b", r"\d", "[^a]"])
 def test_own_patterns(pattern: str) -> None:
     own = [re.compile(pattern)]
