@@ -21,7 +21,6 @@ from memkit.settings.load import Key
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-
 ACTIONS = {"list": (), "get": ("SECTION.NAME",), "set": ("SECTION.NAME", "VALUE"), "path": ()}
 """The actions with their arguments."""
 

@@ -178,7 +178,7 @@ def outcome(turns: Sequence[TurnParts], about: str = "") -> str:
     if pulls := [title for call in calls for title in pull_requests(call)]:
         return PULL_REQUEST + "; ".join(main_commits(pulls, MOST_COMMITS))
     done = [subject for call in calls for subject in commits(call)]
-    edits = [[call.path for call in turn.file_calls if call.is_edit] for turn in turns]
+    edits = [turn.edited for turn in turns]
     if any(map(is_main, done)) or (done and not any(edits)):
         return COMMITTED + "; ".join(main_commits(done, MOST_COMMITS))
     if best := _main_findings(turns, edits, _stems(subject_words(about))):

@@ -43,6 +43,11 @@ class TurnParts(NamedTuple):
         """The tool calls on files. Of calls that a digest has no room for, it names edits alone."""
         return [call for line in self.tools for call in file_calls(line)]
 
+    @property
+    def edited(self) -> list[str]:
+        """The paths of the files that its calls edited, in order."""
+        return [call.path for call in self.file_calls if call.is_edit]
+
 
 def read_parts(section: str) -> TurnParts:
     """Read the parts of a turn's section, which begins with its heading.

@@ -26,7 +26,7 @@ from memkit.journal.turn_parts import COMPACTION_TITLE, TurnParts, read_parts
 from memkit.paths import Home
 from memkit.privacy.redact import redact
 from memkit.projects.team_files import is_trusted
-from memkit.search.corrections import MOST_WORDS, ChangedTurns, tells_change
+from memkit.search.corrections import ChangedTurns, goes_on, tells_change
 from memkit.search.fusion import Scores
 from memkit.search.ranking import Searcher
 from memkit.search.results import SearchRequest
@@ -192,14 +192,14 @@ def find_pointers(
         return []
     count = _CANDIDATES + min(len(shown), _CANDIDATES)
     request = SearchRequest(prompt, k=count, minimum=0.0, subject=subject)
-    relevance, places = searcher.places(request)
+    relevance, cosines, places = searcher.places(request)
     if session:
         relevance = np.where(corpus.where("session", lambda name: name == session), 0.0, relevance)
     form, doublings = _form_of(prompt), max(0.0, math.log2(len(corpus) / SMALL_MEMORY))
     least = _least_relevance(searcher, subject, doublings) + form.relevance
     alike = np.zeros(len(corpus))
     if form is not GENERAL and len(corpus.terms(subject)) > 1:
-        alike = np.where(relevance > 0, searcher.cosines(prompt), 0.0)
+        alike = np.where(relevance > 0, cosines, 0.0)
     is_alike = alike >= LEAST_COSINE + COSINE_STEP * doublings
     if not is_alike.any() and relevance.max() < least:
         return []
@@ -326,11 +326,7 @@ def _asks_back(turn: TurnParts) -> bool:
     if stated(turn.answer):
         return False
     is_question = _ASKS.search(turn.prompt) is not None or "?" in turn.prompt
-    return _OFFERS.search(turn.answer) is not None or (is_question and not _edits(turn))
-
-
-def _edits(turn: TurnParts) -> bool:
-    return any(call.is_edit for call in turn.file_calls)
+    return _OFFERS.search(turn.answer) is not None or (is_question and not turn.edited)
 
 
 class _Quotation:
@@ -464,8 +460,7 @@ class _Quotation:
 
     def _goes_on(self, position: int) -> bool:
         """Return whether a turn does in a few words what was talked about, or its prompt decides it."""
-        turn = read_parts(self._corpus.turn_text(position))
-        return (len(turn.prompt.split()) <= MOST_WORDS and _edits(turn)) or self.decides(position)
+        return goes_on(read_parts(self._corpus.turn_text(position))) or self.decides(position)
 
     def _bullet(self, position: int, chunk: Chunk) -> tuple[int, str] | None:
         corpus = self._corpus

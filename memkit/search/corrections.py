@@ -114,8 +114,8 @@ def decided_first(corpus: Corpus, ranked: Iterator[tuple[Place, Chunk]]) -> Iter
             and (text.date, other.position) > (chunk.date, place.position)
             and other.score >= DECIDED_SHARE * place.score
         ]
-        if following and _ASKS.search((asked := parts(number)).prompt) and not _edited(asked):
-            decided = next((n for n in following if _goes_on(parts(n))), None)
+        if following and _ASKS.search((asked := parts(number)).prompt) and not asked.edited:
+            decided = next((n for n in following if goes_on(parts(n))), None)
             if decided is not None:
                 other, text = first.pop(decided)
                 first.insert(number, (other._replace(score=place.score), text))
@@ -123,12 +123,9 @@ def decided_first(corpus: Corpus, ranked: Iterator[tuple[Place, Chunk]]) -> Iter
     yield from ranked
 
 
-def _goes_on(turn: TurnParts) -> bool:
-    return len(turn.prompt.split()) <= MOST_WORDS and bool(_edited(turn))
-
-
-def _edited(turn: TurnParts) -> set[str]:
-    return {call.path for call in turn.file_calls if call.is_edit}
+def goes_on(turn: TurnParts) -> bool:
+    """Return whether a turn edited files on a prompt of a few words, about what was talked of before."""
+    return len(turn.prompt.split()) <= MOST_WORDS and bool(turn.edited)
 
 
 ALIKE, FILE_ALIKE = 0.5, 0.4
@@ -158,18 +155,19 @@ class ChangedTurns:
         days, sessions = self._corpus.columns["day"], self._corpus.columns["session"]
         alike = self._alike(position, near, FILE_ALIKE)
         later = [n for n in alike if (days[n], n) > (days[position], position)]
+        edited = self._edited(position) if later else set()
         for n in sorted(later, key=lambda n: (days[n], n), reverse=True):
             is_alike = self._corpus.likeness(position, [n]) >= ALIKE
             is_told = is_alike and self._shared(position, n) >= ALSO_SHARED
             if is_told and self._session_before(n) == sessions[position]:
                 return n
-            if self._edited(position) & _edited(read_parts(self._corpus.turn_text(n))):
+            if not edited.isdisjoint(read_parts(self._corpus.turn_text(n)).edited):
                 return n
         return None
 
     def _edited(self, position: int) -> set[str]:
         """Return the files that a turn edited, without those that many turns name."""
-        files = _edited(read_parts(self._corpus.turn_text(position)))
+        files = read_parts(self._corpus.turn_text(position)).edited
         held = ((one, self._corpus.holders(one)) for one in files)
         return {one for one, turns in held if turns is not None and np.count_nonzero(turns) <= MOST_NAMING}
 

@@ -89,6 +89,7 @@ class _Found:
     ranking: fusion.Ranking
     context: fusion.Ranking
     relevance: Scores
+    cosines: Scores
     boosts: Scores
     exact: NDArray[np.bool_] | None
     scores: Scores
@@ -191,12 +192,6 @@ class Searcher:
             self._embedded = (query, self.embedder.embed_query(query))
         return self._embedded[1]
 
-    def cosines(self, query: str) -> Scores:
-        """Return the best cosine of each chunk with `query`; 0 without vectors."""
-        if self.embedder is None or not self.corpus.has_vectors:
-            return np.zeros(len(self.corpus))
-        return np.nan_to_num(self.corpus.cosines(self._vector(query))[1])
-
     def _nearest(self, found: _Found, request: SearchRequest) -> Iterator[Line]:
         near = found.raisable & (found.relevance >= NEAREST_RELEVANCE)
         for place, chunk in self._turns(self._places(found, request, near), MOST_NEAREST):
@@ -221,11 +216,14 @@ class Searcher:
         name, root = self.corpus.shown_id(position), self.corpus.root(position)
         return Line(chunk.date, title, name, chunk.session, root)
 
-    def places(self, request: SearchRequest) -> tuple[Scores, Iterator[tuple[Place, Chunk]]]:
-        """Return the relevance of each chunk, and the best `k` places for a caller that reads around them."""
+    def places(self, request: SearchRequest) -> tuple[Scores, Scores, Iterator[tuple[Place, Chunk]]]:
+        """Return the best `k` places for a caller that reads around them.
+
+        Before them the relevance of each chunk, and its best cosine, 0 without a vector.
+        """
         found = self._find(request)
         size = request.k or self.settings.k
-        return found.relevance, self._turns(self._ordered(found, request), size)
+        return found.relevance, found.cosines, self._turns(self._ordered(found, request), size)
 
     def _find(self, request: SearchRequest) -> _Found:
         corpus, query, mode = self.corpus, request.query, self.settings.mode
@@ -272,8 +270,9 @@ class Searcher:
             gained = ranking.parts["wording"] = self._wording(query, scores, raisable)
             scores = scores + gained
             context = ranking = replace(ranking, scores=ranking.scores + gained)
+        cosines = np.zeros(len(corpus)) if nearest is None else np.nan_to_num(nearest)
         return _Found(
-            arms, ranking, context, relevant, boosts, exact, scores, allowed, raisable, best, problem
+            arms, ranking, context, relevant, cosines, boosts, exact, scores, allowed, raisable, best, problem
         )
 
     def _wording(self, query: str, scores: Scores, allowed: NDArray[np.bool_]) -> Scores:
